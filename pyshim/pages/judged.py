@@ -29,8 +29,8 @@ def judged(page: Page, stream: Stream) -> Judged:
 
 
 def observes(page: Page, device: int | None = None) -> bool:
-    """Return whether the process only observes on a device, given by the driver's index; None: on all of them."""
-    devices = [each for each in page.devices if device is None or each.index == device]
+    """Return whether the process only observes on a device, given by the driver's index; None: on all that have a policy."""
+    devices = [each for each in page.devices if (each.policy if device is None else each.index == device)]
     return bool(devices) and all(each.observes for each in devices)
 
 

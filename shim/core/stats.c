@@ -89,11 +89,11 @@ static uint32_t count_streams(const struct overlap_page *page, uint32_t *raised)
     return judged;
 }
 
-/* Do the policies of all devices judge streams, and raise none? */
+/* Do the policies of all devices that have one judge streams, and raise none? */
 static bool observes(const struct overlap_page *page) {
     uint32_t devices = 0, observing = 0;
     for (uint32_t i = 0; i < OVERLAP_DEVICES; i++) {
-        if (__atomic_load_n(&page->devices[i].state, __ATOMIC_ACQUIRE) != 2)
+        if (__atomic_load_n(&page->devices[i].state, __ATOMIC_ACQUIRE) != 2 || !page->devices[i].policy[0])
             continue;
         devices++;
         observing += page->devices[i].observes;

@@ -26,8 +26,9 @@ static uint32_t note_query(CUfunction function, CUstream stream) {
     if (!handle)
         return UINT32_MAX;
     struct handle *const origin = handle_origin(handle);
-    if (!handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED)) {
+    if (!(OVERLAP_RELAXED(handle->marks) & HANDLE_OCCUPANCY_ASKED)) { /* of this form: its attributes are its own */
         handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
+        __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_OCCUPANCY_ASKED, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_SEQ_CST); /* a first launch with our size looks for the mark (cuda_prepare) */
         if (is_shaped(handle, origin))
             carveout_leave(handle);

@@ -76,15 +76,15 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     held = held || (!target_first && stream_hold(target));
     /* The default stream of a thread has another handle in calls of ours; and a question about one may end a capture. */
     const bool is_default = (uintptr_t)to <= STREAM_PER_THREAD;
-    if (held && !is_default && OVERLAP_RELAXED(source->raised)) /* what threads read meanwhile is not the driver's */
+    const bool ours = OVERLAP_RELAXED(source->raised) && OVERLAP_RELAXED(source->touched); /* not under `observe` */
+    if (held && !is_default && ours) /* what threads read meanwhile is not the driver's */
         __atomic_store_n(&target->touched, 1, __ATOMIC_SEQ_CST);
     const CUresult result = real(to, from);
     int own = OVERLAP_RELAXED(source->own);
     const CUstream named = !to && default_is_thread(null_stream) ? (CUstream)STREAM_PER_THREAD : to;
-    const bool copied =
-        result == CUDA_SUCCESS && OVERLAP_RELAXED(source->raised)
-            ? cuda_stream_set_priority(named, own) == CUDA_SUCCESS
-            : !is_default && driver.cuStreamGetPriority && driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS;
+    const bool copied = result == CUDA_SUCCESS && ours ? cuda_stream_set_priority(named, own) == CUDA_SUCCESS
+                                                       : !is_default && driver.cuStreamGetPriority &&
+                                                             driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS;
     if (held && result == CUDA_SUCCESS && copied && !is_default)
         is_programs(target, own);
     if (held)

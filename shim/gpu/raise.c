@@ -29,29 +29,32 @@ static struct {
     uint32_t serial;
 } owners[OVERLAP_PAGE_STREAMS];
 
-/* Has it carried nothing between the last two judgements, and is it not raised? */
+/* Has it carried nothing between the last two judgements? */
 static bool is_idle(const struct stream *stream) {
-    return !stream->judged.share && !stream->judged.communicates && !OVERLAP_RELAXED(stream->wanted) &&
-           !OVERLAP_RELAXED(stream->raised);
+    return !stream->judged.share && !stream->judged.communicates && !OVERLAP_RELAXED(stream->created);
 }
 
-/* The page's record of a stream, claimed if need be. Where none is free, that of a stream that has ended or idles and was
- * not raised at its last judgement. NULL: there is none. The lock is held. */
+/* The page's record of a stream, claimed if need be. Where none is free, that of a stream that has ended or idles: of one
+ * that was not raised at its last judgement, if there is one. NULL: there is none. The lock is held. */
 static struct overlap_page_stream *record_of(struct stream *stream, const struct device *device) {
     if (stream->record)
         return &overlap_current_page->streams[stream->record - 1];
     if (!overlap_page_start())
         return NULL;
-    uint32_t at = OVERLAP_PAGE_STREAMS;
+    uint32_t at = OVERLAP_PAGE_STREAMS, raised = OVERLAP_PAGE_STREAMS;
     for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++) {
         const struct overlap_page_stream *const record = &overlap_current_page->streams[i];
-        const bool ended =
-            owners[i].stream && (owners[i].stream->serial != owners[i].serial || is_idle(owners[i].stream));
-        if (!OVERLAP_RELAXED(record->state) || (ended && record->status != OVERLAP_STREAM_RAISED))
+        const struct stream *const owner = owners[i].stream;
+        const bool is_free = !OVERLAP_RELAXED(record->state);
+        const bool may_go = owner && (owner->serial != owners[i].serial || is_idle(owner));
+        if (is_free || (may_go && record->status != OVERLAP_STREAM_RAISED))
             at = i;
-        if (!OVERLAP_RELAXED(record->state))
+        else if (may_go)
+            raised = i;
+        if (is_free)
             break;
     }
+    at = at == OVERLAP_PAGE_STREAMS ? raised : at;
     if (at == OVERLAP_PAGE_STREAMS)
         return NULL;
     struct overlap_page_stream *const record = &overlap_current_page->streams[at];
@@ -74,6 +77,8 @@ static uint64_t now(void) {
 }
 
 static void note(struct stream *stream, const struct device *device) {
+    if (!stream->record && is_idle(stream) && stream->judged.status != OVERLAP_STREAM_RAISED)
+        return;
     struct overlap_page_stream *const record = record_of(stream, device);
     if (!record)
         return;
@@ -149,13 +154,13 @@ static uint32_t judge(struct device *device, uint64_t waits, uint32_t share, str
     if (!overlap_judge(judged, found, !waits, share, device->programs))
         return 0;
     count(OVERLAP_COUNTER_JUDGEMENTS);
+    for (uint32_t i = 0; i < found; i++)
+        if (!OVERLAP_RELAXED(streams[i]->created))
+            __atomic_store_n(&streams[i]->wanted, streams[i]->judged.status == OVERLAP_STREAM_RAISED, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < found; i++) {
-        struct stream *const stream = streams[i];
-        if (!OVERLAP_RELAXED(stream->created))
-            __atomic_store_n(&stream->wanted, stream->judged.status == OVERLAP_STREAM_RAISED, __ATOMIC_RELAXED);
-        note(stream, device);
-        if (OVERLAP_RELAXED(stream->wanted) != OVERLAP_RELAXED(stream->raised) && changed < CHANGES)
-            changes[changed++] = stream;
+        note(streams[i], device);
+        if (OVERLAP_RELAXED(streams[i]->wanted) != OVERLAP_RELAXED(streams[i]->raised) && changed < CHANGES)
+            changes[changed++] = streams[i];
     }
     return changed;
 }

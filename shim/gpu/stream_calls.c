@@ -17,7 +17,7 @@ static bool is_wanted(enum vendor vendor, uintptr_t site, int *priority) {
     const struct overlap_settings *const settings = overlap_armed();
     struct device *const device = settings ? current_device(vendor) : NULL;
     const struct overlap_policy *const policy = device_policy(device);
-    if (!settings || !policy || !policy->stream_creators.count)
+    if (!settings || !policy || !policy->stream_creators.count || overlap_observes(policy))
         return false;
     const struct overlap_view view = overlap_table_view(settings->table);
     if (!overlap_match_any(&view, policy->stream_creators, overlap_library(outer_site(site))) ||

@@ -245,6 +245,8 @@ void stream_ended(struct stream *stream, bool gone) {
         POINT(stream_ending);
         record_end(stream);
         lock_leave();
+    } else {
+        __atomic_store_n(&stream->carries, 0, __ATOMIC_RELAXED); /* its record is lost, and is judged no more */
     }
 }
 
@@ -267,8 +269,10 @@ void streams_context_ends(enum vendor vendor, uint64_t context, int device) {
 static void lose(enum vendor vendor, uint64_t context, int device, bool gone) {
     for (uint32_t i = 1; i <= streams_used(); i++)
         if (is_of(stream_at(i), vendor, context, device)) {
-            if (gone)
+            if (gone) {
                 __atomic_store_n(&stream_at(i)->handle, 0, __ATOMIC_RELAXED);
+                __atomic_store_n(&stream_at(i)->carries, 0, __ATOMIC_RELAXED);
+            }
             stream_release(stream_at(i));
         }
 }

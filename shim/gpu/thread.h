@@ -46,8 +46,7 @@ extern uint32_t captures_open; /* stream captures in progress in this process */
 /* Returns gettid() of the calling thread; cached after the first system call. */
 uint32_t thread_id(void);
 
-/* The process uses a GPU. Once in each thread. Makes all system calls that are needed once for the process or for this thread, because the
- * program may enter a sandbox before its first launch. */
+/* The process uses a GPU. Once in each thread: makes the page, and claims the thread's counters and its table of launches. */
 void thread_opens_gpu(void);
 
 /* Adds one to a counter of the thread's shard. */

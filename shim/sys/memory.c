@@ -10,7 +10,8 @@ static uint32_t given_back;
 static void say_refused(void) {
     static uint32_t said;
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        overlap_say("the system refuses memory for the library's tables: launches are left as they are", NULL, NULL);
+        overlap_say("the system refuses memory for the library's tables: what finds no room there is left as it is",
+                    NULL, NULL);
 }
 
 void *overlap_map(size_t size) {

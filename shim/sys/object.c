@@ -144,7 +144,7 @@ static bool first_are_all(void) {
 
 static int search_all(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
     const int result = overlap_iterate_first(visit, data);
-    return result || first_are_all() ? result : overlap_iterate(visit, data);
+    return result ? result : overlap_iterate(visit, data);
 }
 
 const char *overlap_basename(const char *path) {
@@ -232,7 +232,7 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
 
 bool overlap_object_named(const char *prefix, struct overlap_object *object) {
     struct search search = {.prefix = prefix, .object = object};
-    return search_all(visit, &search) == 1;
+    return overlap_iterate_first(visit, &search) == 1 || (!first_are_all() && overlap_iterate(visit, &search) == 1);
 }
 
 void *overlap_object_defining(const char *prefix, const char *name) {

@@ -24,9 +24,7 @@ def time(done: CompletedProcess[str]) -> float:
     return float(milliseconds)
 
 
-def test_the_report_of_observe_names_the_search_that_compares(
-    overlap_run: Call, overlap: Call, tmp_path: Path
-) -> None:
+def test_the_report_of_observe_names_the_search_that_compares(overlap_run: Call, overlap: Call, tmp_path: Path) -> None:
     out, words = str(tmp_path / "out"), ("demo-stencil", "-", "plain", "20", "stencil/style-0")
     overlap_run("--quiet", "--simulate", "h100", "--policy", "observe", "--report", out, *words)
     verdict = json.loads(overlap("report", out, "--json").stdout)["verdict"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,3 +60,23 @@ def test_the_last_line(build: Build, preloaded: Runner) -> None:
     words = f"70 begin {HOST.format(wait='s:2')}"
     done = preloaded(words, "observe", program=program, env={"RANK": "0"})
     assert done.stderr.startswith("overlap: observed; the default would raise 1 of 2 streams (")
+
+
+CREATED = 'streams: {raise: observe, created_by: ["waiting*"]}'
+
+
+def test_no_stream_is_created_raised(iterations: Iterations) -> None:
+    """Not even for a library that the policy names; so a capture holds the program's own priorities."""
+    for words in ("B:1 n:2 k:1:8 G begin k:2:8 j:3:1000 s:2", "n:2 k:2:8 B:2 k:2:8 G begin k:2:8 g:2 s:2"):
+        done = iterations(words, 20, CREATED)
+        assert set(raised(done)) == {"0"}
+        assert done.totals["streams_created_raised"] == 0
+
+
+def test_a_device_without_a_policy_says_nothing(build: Build, preloaded: Runner, tmp_path: Path) -> None:
+    program = build("waiting", "waiting.c", link=[plan.SIMULATED_DRIVER])
+    words = f"70 v:1 k:1:8 v:0 begin {HOST.format(wait='s:2')}"
+    policy = tmp_path / "mine.yaml"
+    policy.write_text('policy: 1\nname: mine\ngpu: ["NVIDIA H100*"]\nstreams: {raise: observe}\n')
+    done = preloaded(words, str(policy), program=program, env={"RANK": "0", "SIMGPU": "h100+a100"})
+    assert "observed; the default would raise 1 of " in done.stderr

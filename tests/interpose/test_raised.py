@@ -226,6 +226,16 @@ def test_each_stream_has_a_record_of_its_own(iterations: Iterations) -> None:
     assert [stream["priority"] for stream in streams if stream["status"] == "raised"] == [-5, -5]
 
 
+def test_streams_that_were_raised_once_give_way(iterations: Iterations) -> None:
+    """17 streams are raised in turn and never used again. The one that is used now is in the report."""
+    once = " ".join(f"{again(f'k:{stream}:8 s:{stream} j:1:1000', 40)}" for stream in range(3, 20))
+    done = iterations(f"{once} begin k:20:8 j:1:1000 s:20", 1200)
+    streams = done.report["processes"][0]["streams"]
+    assert max(stream["threads"] for stream in streams if stream["status"] == "raised") > 8 * 256 * 300, (
+        "judged at the 1,024th wait"
+    )
+
+
 # ---- What the program sees ----
 
 

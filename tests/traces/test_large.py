@@ -57,7 +57,7 @@ def test_read_alike_in_pieces_of_any_size(tmp_path, monkeypatch, indent):
 
 
 def test_where_the_list_ends_is_looked_for_once(tmp_path, monkeypatch):
-    """Not at each event that the decoder reads, behind which fields of the file stand (a trace of 87 MB never ended)."""
+    """Not at each event that the decoder reads, where fields of the file stand behind (87 MB never ended)."""
     odd = [{"cat": "a", "ph": "i", "ts": number, "args": {"x": [{"y": number}]}} for number in range(300)]
     path = tmp_path / "t"
     path.write_text(json.dumps({"traceEvents": [*kineto_events(_KERNELS), *odd], "x": [{"name": 1}], "y": 1}))

@@ -10,8 +10,8 @@ from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, ProcessResult, toge
 from pyshim.diagnosis.words import COPY, a_step, milliseconds, percent, streams
 
 _CUDA = (
-    "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number",
-    "cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest);",
+    "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number; flags as before",
+    "cudaStreamCreateWithPriority(&stream, flags, greatest);",
 )
 _HIP = tuple(line.replace("cuda", "hip") for line in _CUDA)
 _TORCH = "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority"

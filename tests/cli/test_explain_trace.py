@@ -27,8 +27,8 @@ GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).resolve().parents[2]
 STEP = str(ROOT / "tests/traces/data/bare-rank0.json.gz")  # of a training step on two H200
 CUDA = [
-    "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number",
-    "cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest);",
+    "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number; flags as before",
+    "cudaStreamCreateWithPriority(&stream, flags, greatest);",
 ]
 LABELS = ("also", "step", "idle", "exposed", "ranks", "behind", "fault", "next", "write")
 NOT_ASKED = re.compile(r"nccl|rccl|communicat|shap|make_room|resident", re.IGNORECASE)
@@ -201,7 +201,7 @@ def test_a_stream_in_front_with_a_priority_is_to_be_lowered(overlap, library, tm
     program.kernels = [one._replace(priority=given.get(one.stream, one.priority)) for one in program.kernels]
     path = program.kineto(tmp_path / "trace.json")
     path.write_text(path.read_text().replace('"cpu_op"', '"other"'))
-    lower = "cudaStreamCreateWithPriority(&front, cudaStreamNonBlocking, least);  // for stream 15, in front"
+    lower = "cudaStreamCreateWithPriority(&front, flags, least);  // for stream 15, in front"
     assert told(overlap, path)["write"] == [*CUDA, lower]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyshim.profiles.kernel_names import driver_name, is_communication, plain
+from pyshim.profiles.kernel_names import driver_name, is_communication, plain, readable
 
 CASES = [
     ("gemm", "gemm", "gemm", False),
@@ -32,3 +32,14 @@ def test_names(library, kernel, driver, last, communication):
     if driver is not None:
         assert (driver_name(kernel), plain(driver_name(kernel))) == (driver, last)
     assert is_communication(kernel) is communication
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shown"),
+    [
+        ("_ZN43_GLOBAL__N__8a3151be_10_stencil_cu_6c10400d6jacobiEPKdPdiii", "jacobi"),
+        ("_ZN3app12_GLOBAL__N_16jacobiEPKdPdiii", "app::jacobi"),
+    ],
+)
+def test_a_namespace_without_a_name_is_not_shown(library, kernel, shown):
+    assert readable(kernel) == shown

@@ -111,6 +111,7 @@ CASES = (
         Case(f"the host waits for a stream, {threads} threads", "synchronize", CALL, threads=threads)
         for threads in (8, 64)
     ),
+    Case("the host waits for a stream, observe", "synchronize", CALL, policy=OBSERVE, threads=1),
     Case("the host waits for a stream, no context is current", "synchronize", CALL, threads=1, driver=NO_CONTEXT),
     Case("event record, no context is current", "record", CALL, threads=1, driver=NO_CONTEXT),
     *alive("event query", "query"),

@@ -118,7 +118,7 @@ def _traced(one: ProcessResult) -> str:
     """Tracing a launch takes microseconds of the host: among short kernels it makes a host late that is not."""
     if one.streams < 2 or one.kernel_us > _SHORT_KERNEL_US:
         return ""
-    return ". Tracing itself makes the host late where kernels are this short: overlap tune -- PROGRAM asks untraced runs"
+    return ". Tracing makes the host late where kernels are this short: overlap tune -- PROGRAM compares untraced runs"
 
 
 # ---- communication ----

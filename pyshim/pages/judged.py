@@ -29,7 +29,7 @@ def judged(page: Page, stream: Stream) -> Judged:
 
 
 def observes(page: Page, device: int | None = None) -> bool:
-    """Return whether the process only observes on a device, given by the driver's index; None: on all that have a policy."""
+    """Return whether the process only observes on a device (its index), or on all that have a policy (None)."""
     devices = [each for each in page.devices if (each.policy if device is None else each.index == device)]
     return bool(devices) and all(each.observes for each in devices)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pyshim import _native
 
-# What the Itanium ABI calls a namespace without a name; nvcc adds its file: _GLOBAL__N__8a3151be_10_stencil_cu_6c10400d.
+# What the Itanium ABI calls a namespace without a name; nvcc adds its file: _GLOBAL__N__8a3151be_10_a_cu_6c10400d.
 ANONYMOUS = "_GLOBAL__N_1"
 _UNNAMED = "_GLOBAL__N_"
 
@@ -78,7 +78,9 @@ def readable(name: str) -> str:
         return last
     end = words.index(last) + 1
     classes = list(dict.fromkeys(word for word in words[end:] if word[0].isupper()))[:2]
-    qualified = "::".join(word for word in words[:end] if not word.startswith(_UNNAMED)) if name.startswith("_ZN") else last
+    qualified = (
+        "::".join(word for word in words[:end] if not word.startswith(_UNNAMED)) if name.startswith("_ZN") else last
+    )
     return f"{qualified}<{', '.join(classes)}>" if classes and f"{last}I" in name else qualified
 
 

@@ -100,7 +100,7 @@ def libraries(compiled: Compile) -> dict[str, Path]:
     """Make libraries of the names that the check looks for."""
     return {
         name: compiled(name, "int cuInit(unsigned f) { return (int)f; }", "-shared", "-fPIC", f"-Wl,-soname,{name}")
-        for name in ("libcuda.so.1", "libcudart.so.99", "libamdhip64.so.6")
+        for name in ("libcuda.so.1", "libcudart.so.99", "libamdhip64.so.7")
     }
 
 
@@ -109,7 +109,7 @@ def libraries(compiled: Compile) -> dict[str, Path]:
     [
         ("libcuda.so.1", "linked to the driver itself, launches are seen by symbol"),
         ("libcudart.so.99", "shared CUDA runtime, launches are seen by symbol"),
-        ("libamdhip64.so.6", "linked to HIP, launches are seen by symbol"),
+        ("libamdhip64.so.7", "linked to HIP, launches are seen by symbol"),
     ],
 )
 def test_the_way_to_the_driver_by_linked_libraries(
@@ -246,7 +246,7 @@ def test_a_program_for_the_other_vendor_finds_no_simulated_gpu(
     opens: tuple[str, ...],
     state: str,
 ) -> None:
-    names = {"nvidia": "libcuda.so.1", "amd": "libamdhip64.so.6"}
+    names = {"nvidia": "libcuda.so.1", "amd": "libamdhip64.so.7"}
     linked = [str(libraries[names[vendor]]) for vendor in opens]
     program = compiled(f"opens-{'-'.join(opens)}", MAIN, "-Wl,--no-as-needed", *linked)
     env = {"LD_LIBRARY_PATH": os.path.dirname(linked[0])}

@@ -220,7 +220,8 @@ class Fuzzer:
             f"-I{HERE}",
         ]
         command = [*os.environ.get("CC", "cc").split(), *FLAGS, *named, str(HERE / "differ.c"), "-o", str(program)]
-        subprocess.run([*command, str(self.driver), "-ldl", "-pthread"], check=True)
+        where = f"-Wl,-rpath,{self.driver.parent}"  # the package has the newest HIP runtime only
+        subprocess.run([*command, str(self.driver), where, "-ldl", "-pthread"], check=True)
         return program
 
     def run(

@@ -134,10 +134,6 @@ static void host_function(void *data) {
     (void)data;
 }
 #define arg_void_p_fn() (void *)(uintptr_t)host_function
-static void callback(hipStream_t stream, hipError_t result, void *data) {
-    (void)stream, (void)result, (void)data;
-}
-#define arg_void_p_callback() (void *)(uintptr_t)callback
 /* ---- Launches ---- */
 
 static vendor_attribute attributes[3];

@@ -119,7 +119,7 @@ def test_a_job_on_two_hosts_has_one_report_by_rank(ranks, mpi, build, overlap, t
     words = ("--simulate", "h100", "--policy", "observe", "--report", report)
     done = ranks(OVERLAP_RUN, *words, *mpi.hosts("n1", "n2"), *client)
     assert done.status == 0, done.stderr
-    said = "raised no stream (0 of 3 launches)"
+    said = "observed; the default would raise no stream (0 of 3 launches)"
     assert done.stderr.count(f"overlap: rank 0 of 2: {said}") == done.stderr.count(said) == 1
     answer = json.loads(overlap("report", report, "--json").stdout)
     assert [process["rank"] for process in answer["processes"]] == [0, 1]

@@ -126,7 +126,8 @@ SETS = (
         (
             Step(
                 "foreign",
-                "{python} -m tools.gpu.foreign --trace {bin}/libtrace.so --close {rounds} --limit {limit} --out {out}",
+                "{python} -m tools.gpu.foreign --trace {bin}/libtrace.so --processes {rounds} --limit {limit} "
+                "--out {out}",
             ),
         ),
         NVCC + OURS + ("$FOREIGN",),

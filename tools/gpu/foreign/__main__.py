@@ -1,15 +1,15 @@
 """Programs of other authors by arm: what does the default change, what do their authors' priorities, what does it cost?
 
     python -m tools.gpu.foreign FOLDER --out FILE.json [--only PROGRAM ...] [--skip PROGRAM ...] [--part 1/2]
-                                [--gpus 0,1] [--processes 3] [--close 7] [--limit SECONDS] [--trace libtrace.so]
+                                [--gpus 0,1] [--processes 7] [--limit SECONDS] [--trace libtrace.so]
 
-FOLDER holds what build.sh made; programs.py lists the programs. Each round runs every arm of every program once, in
-random order; a process is one run. `bare` and `again` are the same, so their difference is noise; `own` has the
-priorities that authors give their streams, and the other arms have none. A program whose default is within 2 % of bare
-goes on to --close processes an arm. Before its first round, a program runs once under the default, unmeasured, for the
-report's counts; with --trace (../trace.c) also once bare, for what `overlap explain` expects. Writes JSON, and beside
-it CSV, after each process: a row an arm, with the median, its 90 % interval (the range, of up to 7 processes), and the
-change of time from `bare` in per cent: of medians, with an interval by resampling processes. Negative is faster.
+FOLDER has a folder for each program, with its binaries; programs.py lists the programs. Each round runs every arm of
+every program once, in random order; a process is one run. `bare` and `again` are the same, so their difference is
+noise; `own` has the priorities that authors give their streams, and the other arms have none. Before its first round, a
+program runs once under the default, unmeasured, for the report's counts; with --trace (../trace.c) also once bare, for
+what `overlap explain` expects. Writes JSON, and beside it CSV, after each process: a row an arm, with the median, its
+90 % interval (the range, of up to 7 processes), and the change of time from `bare` in per cent: of medians, with an
+interval by resampling processes. Negative is faster.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ from tools.gpu.runner import ASSIGNED
 HERE = Path(__file__).resolve().parent
 ARMS = ("bare", "again", "observe", "default", "own")
 POLICIES = ("observe", "default")
-CLOSE = 2.0  # per cent
 LIMIT = 600.0
 ONE = 60.0  # seconds of patience with a process
 FAILURES = 2  # of a program, after which no process of it is begun
@@ -86,11 +85,6 @@ class Measured:
     @property
     def failures(self) -> int:
         return sum("failed" in row for row in (*self.rows, self.counts.get("first", {})))
-
-    @property
-    def close(self) -> bool:
-        change = self.change("default")
-        return change is not None and abs(change[0]) <= CLOSE
 
     def medians(self, head: dict[str, Any]) -> list[dict[str, Any]]:
         made = []
@@ -146,14 +140,14 @@ class Runner:
         """Why it cannot run here, or the empty string."""
         if program.gpus > len(self.gpus):
             return f"needs {program.gpus} GPUs"
-        if not (HERE / "recipes" / f"{program.recipe}.sh").exists():
-            missing = importlib.util.find_spec(program.recipe) is None
-            return f"the Python module {program.recipe}" if missing else ""
-        built = (self.folder / program.recipe).is_dir()
-        return "" if built else f"not in {self.folder}: tools/gpu/foreign/build.sh SOURCES FOLDER {program.recipe}"
+        if not program.source:
+            missing = importlib.util.find_spec(program.folder) is None
+            return f"the Python module {program.folder}" if missing else ""
+        built = (self.folder / program.folder).is_dir()
+        return "" if built else f"no folder {self.folder / program.folder}: build {program.source}, and put it there"
 
     def has_own(self, program: Program) -> bool:
-        return "{binary}" in program.command and (self.folder / program.recipe / "own").exists()
+        return "{binary}" in program.command and (self.folder / program.folder / "own").exists()
 
     def run(
         self, program: Program, arm: str, patience: float, report: Path | None = None, variables: Mapping[str, str] = {}
@@ -162,7 +156,7 @@ class Runner:
         self.number += 1
         work = self.work / str(self.number)
         work.mkdir()
-        folder = self.folder / program.recipe
+        folder = self.folder / program.folder
         if not folder.is_dir():
             folder = work
         places = {
@@ -268,8 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--part", type=share, default="1/1", metavar="K/N", help="every N-th of these, beginning with the K-th"
     )
     parser.add_argument("--gpus", default=os.environ.get("CUDA_VISIBLE_DEVICES") or "0", help="such as 0,1")
-    parser.add_argument("--processes", type=int, default=3, help="of each arm (default: %(default)s)")
-    parser.add_argument("--close", type=int, default=7, help="of each arm, within 2 %% of bare (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=7, help="of each arm (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds after which no process is begun")
     parser.add_argument("--trace", type=Path, metavar="libtrace.so", help="of trace.c: run explain beforehand, too")
     parser.add_argument("--seed", type=int, default=1)
@@ -290,10 +283,8 @@ def measure(options: argparse.Namespace, runner: Runner) -> int:
             continue
         found.append(Measured(program, ARMS if runner.has_own(program) else ARMS[:-1], [], {}))
     late = False
-    for turn in range(max(options.processes, options.close)):
+    for turn in range(options.processes):
         for one in found:
-            if turn >= options.close or (turn >= options.processes and not one.close):
-                continue
             if not turn and time.monotonic() - begun < options.limit:
                 one.counts = runner.counted(one.program, ONE)
                 if options.trace:

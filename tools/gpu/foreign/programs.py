@@ -1,22 +1,28 @@
-"""Programs of other authors: what each runs, and the number that it prints. recipes/: where they come from.
+"""Programs of other authors: where each comes from, what it runs, and the number that it prints.
 
-Words of a command: {folder}: what build.sh made of its recipe; {binary}: `plain` or `own` in it, with the priorities
-that the authors give their streams; {here}: this folder; {python}; {libraries}: folders of NVIDIA's libraries; {work}:
-an empty folder of the process. NAME=VALUE in front sets a variable. It runs in {folder}, or in {work} without a recipe.
+Nothing of them is here. Who measures builds them as the project says (for sm_90 here), and puts the binary `plain`
+into a folder of its own, and `own` where the authors give streams priorities: then `plain` is the same without them.
+
+source: repository and commit. changed: how `plain` differs from it, and both from what the authors published.
+streams: which it has, and who waits for them. Words of a command: {folder}: where its binaries are; {binary}: `plain`
+or `own` in it; {here}: this folder; {python}; {libraries}: folders of NVIDIA's libraries; {work}: an empty folder of
+the process. NAME=VALUE in front sets a variable. It runs in {folder}; an installed package runs in {work}.
 `number` matches the measured number, the last time it matches. `check` must match, and what its groups match must be
 the same in all processes: the results.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Program:
     name: str
-    recipe: str  # or the package that is installed, which a file of this folder calls
-    streams: str  # which it has, and who waits for them
+    folder: str  # of its binaries; without source: the installed Python package
+    source: str
+    changed: str
+    streams: str
     command: str
     number: str
     unit: str
@@ -25,44 +31,161 @@ class Program:
     gpus: int = 1
 
 
-COMD = "LD_LIBRARY_PATH={libraries} {binary} -a 1 -x %d -y %d -z %d -N %d -m "
-ENERGY = r"(?s)Final energy\s*:\s*(-?\d+\.\d{4}).*no atoms lost"
-JACOBI = "-niter 3000 -nx 8192 -ny 8192"
-LLM = (
-    "-i {folder}/tokens.bin -j {folder}/tokens.bin -e d12 -b 16 -t 1024 -x 25 -v 1000 -m 1 -s 0 -h 0 -pi fs -pf {work}"
-)
 LIBRARIES = "LD_LIBRARY_PATH={libraries}"
+MPI = "LD_LIBRARY_PATH={folder}/../mpich/lib:{libraries}"  # MPICH 5 beside the programs
+RANKS = f"{MPI} {{folder}}/../mpich/bin/mpiexec -n 2"
 
 
-def comd(name: str, options: str, cells: int, steps: int = 200) -> Program:
-    return Program(
-        f"comd-{name}-{cells}",
-        "comd",
-        "two, of boundary and interior; the host waits for the boundary",
-        COMD % (cells, cells, cells, steps) + options,
-        r"Average atom rate:\s*([\d.]+) atoms/us",
-        "atoms/us",
-        True,
-        ENERGY,
-    )
+def without(call: str, by: str, places: str, rest: str = "") -> str:
+    """What `changed` says of most programs."""
+    return f"plain: {by} for {call}, in {places}{'; both: ' if rest else ''}{rest}"
 
 
+COMD = Program(
+    "comd",
+    "comd",
+    "NVIDIA/CoMD-CUDA c3b39ed58c8c5a307e6600902979c290a4ad27c4",
+    without(
+        "cudaStreamCreateWithPriority",
+        "cudaStreamCreate",
+        "src-mpi/gpu_utility.c",
+        "warp functions of CUDA 9 and later, CUB of the toolkit, no MPI, 64 atoms a cell",
+    ),
+    "two, of boundary and interior; the host waits for the boundary",
+    "LD_LIBRARY_PATH={libraries} {binary} -e -a 1 -m METHOD -x CELLS -y CELLS -z CELLS -N STEPS",
+    r"Average atom rate:\s*([\d.]+) atoms/us",
+    "atoms/us",
+    True,
+    r"(?s)Final energy\s*:\s*(-?\d+\.\d{4}).*no atoms lost",
+)
+
+
+def comd(name: str, method: str, cells: int, steps: int) -> Program:
+    command = COMD.command.replace("METHOD", method).replace("CELLS", str(cells)).replace("STEPS", str(steps))
+    return replace(COMD, name=f"comd-{name}-{cells}", command=command)
+
+
+STENCIL = Program(
+    "jacobi3d",
+    "stencil",
+    "cwpearson/stencil 07e64de540790600637920ebadfe8280b16695c9",
+    without(
+        "cudaStreamCreateWithPriority",
+        "cudaStreamCreateWithFlags",
+        "src/rcstream.cpp, through which every stream goes",
+        "a property of devices that CUDA 13 lacks is not printed, and a sum of the results is",
+    ),
+    "interior and exterior on one, exchange on another, raised by its authors, for which the host waits",
+    f"{MPI} {{binary}} -n 3000 512 512 512",
+    r"(?m)^jacobi3d,.*,([\d.e+-]+)\s*$",
+    "s",
+    check=r"sum of results: ([0-9a-f]+)",
+)
+STAGED = replace(
+    STENCIL,
+    name="jacobi3d-staged",
+    streams="interior and exterior on one; packing, copies and unpacking on another, raised by its authors; "
+    "the host polls it",
+    command=f"{MPI} {{binary}} --staged -n 1500 512 512 512",
+)
+ASTAROTH = replace(
+    STENCIL,
+    name="astaroth",
+    changed=STENCIL.changed + "; steps are taken from the command line (the authors': ten), and none writes a file",
+    streams="interior, 26 of the exterior, and the exchange, raised by its authors; the host waits for each",
+    command=f"{MPI} {{binary}}-astaroth 300",
+    number=r"(?m)^\d+,256,256,256,([\d.e+-]+),[\d.e+-]+\s*$",
+)
+SAMPLES = "NVIDIA/multi-gpu-programming-models 9a600f5ea8f5e53614e30b7b36e9136107178dd8"
+JACOBI = "-niter 3000 -nx 8192 -ny 8192"
+LOOP = without("cudaStreamCreateWithPriority", "cudaStreamCreate", "jacobi.cu, of two streams")
+THREADS = Program(
+    "jacobi-threads",
+    "jacobi-threads",
+    SAMPLES,
+    LOOP + " (multi_threaded_copy_overlap)",
+    "three; copies of the halo on two, for which the third and the neighbours wait",
+    f"{{binary}} {JACOBI}",
+    r"GPUs:\s+([\d.]+) s",
+    "s",
+    check=r"Num GPUs: (1)\.",
+)
+OPTIONS = "-i {folder}/tokens.bin -j {folder}/tokens.bin -e d12 -b 16 -t 1024 -x 25 -v 1000 -m 1 -s 0 -h 0 "
+OPTIONS += "-pi fs -pf {work}"
+LLM = Program(
+    "llm.c",
+    "llm.c",
+    "karpathy/llm.c f1e2ace651495b74ae22d45d1723443fd00ecd3a",
+    "the place of managed memory by the type of CUDA 13; gathering of weights waits for their update (a race); "
+    "tokens.bin: 200,000 random tokens",
+    "one",
+    f"{LIBRARIES} {{binary}} {OPTIONS} -pg 1 -pn 1 -pr 0",
+    r"iteration time: ([\d.]+) ms",
+    "ms",
+    check=r"step +25/25 \| loss ([\d.]+)",
+)
+OFFLOAD = Program(
+    "torchao-offload",
+    "torchao",
+    "pytorch/ao, its wheel 0.18.0 in site/",
+    "nothing",
+    "the default one, and one of gradients to the host and weights back, for which the host waits",
+    "PYTHONPATH={folder}/site {python} {here}/offload.py optimizer",
+    r"([\d.]+) ms a step",
+    "ms",
+    check=r"loss (\d+\.\d)",
+)
 PROGRAMS = (
-    *(comd("eam", "thread_atom -e", cells) for cells in (30, 49, 70, 100)),
-    comd("eam-warp", "warp_atom -e", 70, 100),
-    comd("eam-cta", "cta_cell -e", 70, 100),
+    STAGED,
+    ASTAROTH,
+    comd("eam", "thread_atom", 70, 300),
+    comd("eam", "thread_atom", 100, 200),
     Program(
-        "jacobi-threads",
-        "jacobi-threads",
-        "three; copies of the halo on two, for which the third and the neighbours wait",
-        f"{{binary}} {JACOBI}",
-        r"GPUs:\s+([\d.]+) s",
-        "s",
-        check=r"Num GPUs: (1)\.",
+        "vmaf",
+        "vmaf",
+        "Netflix/vmaf f85a853692a8c730d0270cd733c8bb30b5b93b7c",
+        "built with CUDA, and with FFmpeg's nv-codec-headers and seven functions more of the driver than these have",
+        "two of each of three features, and one of each picture; events among them, and the host waits for the last",
+        "sh {here}/vmaf.sh {binary} {folder} {work} {python}",
+        r'"fps": ([\d.]+)',
+        "frames/s",
+        True,
+        check=r'(?s)^(?!.*using CPU).*"mean": ([\d.]+)',
+    ),
+    STENCIL,
+    comd("eam", "thread_atom", 30, 2000),
+    comd("eam", "thread_atom", 49, 600),
+    comd("eam-warp", "warp_atom", 70, 100),
+    comd("eam-cta", "cta_cell", 70, 100),
+    Program(
+        "gromacs-water",
+        "gromacs",
+        "gromacs/gromacs b1a82ec1956eb9658d33f3ec6f3adfdbb6b53a7b",
+        without("cudaStreamCreateWithPriority", "cudaStreamCreate", "device_stream.cu"),
+        "nonbonded, PME, update; each waits for another, and the host for them",
+        f"{LIBRARIES} GMX_MAXBACKUP=-1 {{binary}} mdrun -s water.tpr -nb gpu -pme gpu -update gpu -ntmpi 1 -ntomp 8 "
+        "-notunepme -nsteps 10000 -resethway -noconfout -deffnm {work}/water",
+        r"Performance:\s+([\d.]+)",
+        "ns/day",
+        True,
     ),
     Program(
+        "cufhe",
+        "cufhe",
+        "vernamlab/cuFHE 1af2f2be596e66fcc14f5659d8a89432fe53d41f",
+        "eight times the gates, by the factor in its authors' comment",
+        "132 equal ones, of copies and kernels of a gate; the host waits for the device once",
+        "{binary}",
+        r"([\d.e-]+) ms / gate",
+        "ms",
+        check=r"(?s)ms / gate\s+(PASS)",
+    ),
+    THREADS,
+    Program(
         "gasal2",
         "gasal2",
+        "nahmedraja/GASAL2 106d94ee53fc847214fb05f2f9f892538a5d3baf",
+        "the runtime's header by its name; per-thread default streams",
         "two, polled by the host",
         "sh {here}/gasal2.sh {binary} {folder} {work}",
         r"Total execution time \(in milliseconds\): ([\d.]+)",
@@ -70,85 +193,66 @@ PROGRAMS = (
         check=r"([0-9a-f]{32})",
     ),
     Program(
+        "openmm-pme",
+        "openmm",
+        "openmm/openmm 1a47c2f68439c579e27666e5f985ea1a46dd105a, its benchmark.py; wheels 8.6.1 in site/",
+        "nothing",
+        "two; the one of PME waits for the other and is waited for",
+        f"{LIBRARIES} PYTHONPATH={{folder}}/site {{python}} benchmark.py --platform=CUDA --test=pme --seconds=2",
+        r"ns_per_day: ([\d.]+)",
+        "ns/day",
+        True,
+    ),
+    Program(
+        "fsdp-offload",
+        "fsdp",
+        "PyTorch as installed: FSDP2 with CPUOffloadPolicy, one rank; `own` runs its words, `plain` with PRIORITIES=0",
+        "plain: torch.cuda.Stream without the priority -1 that FSDP2 gives three of its streams",
+        "the default one, gathering copies, gathering and reduction; each waits for another",
+        "{binary} {python} {here}/offload.py fsdp",
+        r"([\d.]+) ms a step",
+        "ms",
+        check=r"loss (\d+\.\d)",
+    ),
+    OFFLOAD,
+    Program(
+        "transformers-serving",
+        "transformers",
+        "",
+        "as installed: continuous batching, paged attention by sdpa, asynchronous, no graphs",
+        "copies in, compute, copies out, in a circle of events; the host waits for the copies out",
+        "{python} {here}/serving.py",
+        r"([\d.]+) s,",
+        "s",
+        check=r" (18432) tokens$",
+    ),
+    Program(
+        "transformers-cache",
+        "transformers",
+        "",
+        'as installed: cache_implementation="offloaded"',
+        "the default one, and one that fetches the next layer's cache, for which it waits",
+        "{python} {here}/cache.py",
+        r"([\d.]+) ms a token",
+        "ms",
+        check=r"tokens ([0-9a-f]{32})",
+    ),
+    LLM,
+    Program(
         "fdtd2d",
         "fdtd2d",
+        "utcs-scea/altis 042e2926d1fe9a5ea5b3e2d659b75bf925b152cc",
+        "properties of devices that CUDA 13 lacks are not printed; no advice for managed memory, which it does not use",
         "two, and the legacy default stream as their barrier",
         "{binary} -s 4 -n 1",
         r"GPU Runtime: ([\d.]+)s",
         "s",
     ),
     Program(
-        "simpleStreams",
-        "samples",
-        "four, of kernels and copies to the host",
-        "{folder}/simpleStreams",
-        r"4 streams:\s+([\d.]+)",
-        "ms",
-    ),
-    Program(
-        "simpleMultiCopy",
-        "samples",
-        "four, of copies both ways and kernels; the host waits for each in turns",
-        "{folder}/simpleMultiCopy",
-        r"overlapped using 4 streams\s*: ([\d.]+) ms",
-        "ms",
-    ),
-    Program(
-        "jacobiCudaGraphs",
-        "samples",
-        "one, by graphs",
-        "{folder}/jacobiCudaGraphs",
-        r"GPU Processing time: ([\d.]+)",
-        "ms",
-        check="PASSED",
-    ),
-    Program(
-        "timm-loader",
-        "timm",
-        "a copy stream; each waits for the other",
-        "{python} {here}/loader.py timm",
-        r"([\d.]+) ms a step",
-        "ms",
-        check=r"loss (\d+\.\d)",
-    ),
-    Program(
-        "pyg-loader",
-        "torch_geometric",
-        "a copy stream, for which the other waits",
-        "{python} {here}/loader.py torch_geometric",
-        r"([\d.]+) ms a step",
-        "ms",
-        check=r"loss (\d+\.\d)",
-    ),
-    Program(
-        "jax-mnist",
-        "jax",
-        "XLA's: computation, copies in and out",
-        "{binary} {python} {here}/mnist.py spmd_mnist_classifier_fromscratch.py",
-        r"Epoch \d+ in ([\d.]+) sec",
-        "s",
-        check=r"(?s)Epoch 4.*Training set accuracy ([\d.]{4})",
-    ),
-    Program(
-        "cupy-map-reduce",
-        "cupy",
-        "ten, and one that waits for them",
-        "{python} {here}/repeated.py 40 'elapsed time ([0-9.e-]+)' map_reduce.py",
-        "median ([0-9.e-]+)",
-        "s",
-    ),
-    Program(
-        "llm.c",
-        "llm.c",
-        "one",
-        f"{LIBRARIES} {{binary}} {LLM} -pg 1 -pn 1 -pr 0",
-        r"iteration time: ([\d.]+) ms",
-        "ms",
-        check=r"step +25/25 \| loss ([\d.]+)",
-    ),
-    Program(
         "babelstream",
         "babelstream",
+        "UoB-HPC/BabelStream 57637d572532fc028b6c0964944f1afc27ff5436",
+        "nothing",
         "one",
         "{binary} -n 2000",
         r"Triad\s+([\d.]+)",
@@ -159,69 +263,53 @@ PROGRAMS = (
     Program(
         "xsbench",
         "xsbench",
+        "ANL-CESAR/XSBench ba08e5221af6106252b866e50ea123c69d31a4e2",
+        "nothing",
         "one",
         "{binary} -m event -s large",
         r"Runtime:\s+([\d.]+) seconds",
         "s",
         check=r"checksum: (\d+) \(Valid\)",
     ),
-    Program(
-        "openmm-pme",
-        "openmm",
-        "two; the one of PME waits for the other and is waited for",
-        f"{LIBRARIES} PYTHONPATH={{folder}}/site {{python}} benchmark.py --platform=CUDA --test=pme --seconds=2",
-        r"ns_per_day: ([\d.]+)",
-        "ns/day",
-        True,
-    ),
-    Program(
-        "gromacs-water",
-        "gromacs",
-        "nonbonded, PME, update; each waits for another, and the host for them",
-        f"{LIBRARIES} GMX_MAXBACKUP=-1 {{binary}} mdrun -s water.tpr -nb gpu -pme gpu -update gpu -ntmpi 1 -ntomp 8 "
-        "-notunepme -nsteps 10000 -resethway -noconfout -deffnm {work}/water",
-        r"Performance:\s+([\d.]+)",
-        "ns/day",
-        True,
-    ),
-    Program(
-        "jacobi-threads-2",
-        "jacobi-threads",
-        "three on each GPU; copies of the halo on two, for which the third and the neighbours wait",
-        f"{{binary}} {JACOBI}",
-        r"GPUs:\s+([\d.]+) s",
-        "s",
+    replace(
+        THREADS,
+        name="jacobi-threads-2",
+        streams="three on each GPU; copies of the halo on two, for which the third and the neighbours wait",
         check=r"Num GPUs: (2)\.",
         gpus=2,
     ),
     Program(
         "jacobi-nccl-2",
         "jacobi-nccl",
+        SAMPLES,
+        LOOP + " (nccl_overlap)",
         "two on each GPU; NCCL and the boundary on one, for which the other waits",
-        "LD_LIBRARY_PATH={folder}/mpich/lib:{libraries} {folder}/mpich/bin/mpiexec -n 2 {binary} " + JACOBI,
+        f"{RANKS} {{binary}} {JACOBI}",
         r"GPUs:\s+([\d.]+) s",
         "s",
         check=r"Num GPUs: (2)\.",
         gpus=2,
     ),
+    replace(STENCIL, name="jacobi3d-2", command=STENCIL.command.replace("3000", "2000"), gpus=2),
+    replace(STAGED, name="jacobi3d-staged-2", command=STAGED.command.replace("1500", "1000"), gpus=2),
     Program(
-        "llm.c-2",
-        "llm.c",
-        "two on each GPU; NCCL on one, for which the host waits",
-        f"{LIBRARIES} sh {{here}}/ranks.sh 2 {{binary}} {LLM} -z 1 -pg 2 -pn 2 -pr",
-        r"iteration time: ([\d.]+) ms",
-        "ms",
-        check=r"step +25/25 \| loss ([\d.]+)",
+        "hpcg-2",
+        "hpcg",
+        "NVIDIA/nvidia-hpcg b0eb5c5f759570fe59fd372f1c625f51e6157fa5",
+        "built without NCCL",
+        "two on each GPU; packing and copies of the halo on one, for which the host waits while the other multiplies",
+        f"{RANKS} {{binary}} --nx=128 --ny=128 --nz=128 --rt=5 --b=1",
+        r"GFLOP/s Summary::Raw Total=([\d.]+)",
+        "GFLOP/s",
+        True,
+        check=r"HPCG result is (VALID)",
         gpus=2,
     ),
-    Program(
-        "jax-mnist-2",
-        "jax",
-        "XLA's: computation, copies and collectives",
-        "{binary} {python} {here}/mnist.py spmd_mnist_classifier_fromscratch.py",
-        r"Epoch \d+ in ([\d.]+) sec",
-        "s",
-        check=r"(?s)Epoch 4.*Training set accuracy ([\d.]{4})",
+    replace(
+        LLM,
+        name="llm.c-2",
+        streams="two on each GPU; NCCL on one, for which the host waits",
+        command=f"{LIBRARIES} sh {{here}}/ranks.sh 2 {{binary}} {OPTIONS} -z 1 -pg 2 -pn 2 -pr",
         gpus=2,
     ),
 )

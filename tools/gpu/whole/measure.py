@@ -27,7 +27,7 @@ from typing import Any
 from tools.gpu import machine
 from tools.gpu.files import write
 from tools.gpu.turns import END, Ranks
-from tools.gpu.whole.programs import Cell, Place, cells
+from tools.gpu.whole.programs import DEEPER, Cell, Place, cells
 
 BARE, AGAIN, OWN, DEFAULT, PUBLISHED = "bare", "again", "own", "default", "published"
 ARMS = {
@@ -38,6 +38,7 @@ ARMS = {
     DEFAULT: os.environ.get("WHOLE_DEFAULT", "default"),
     PUBLISHED: "{gpu}-paper",  # h100, h200
 }
+GATHERS = {"copies": {}, "nccl": {"NCCL_CTA_POLICY": "2"}}  # further arms, with `+default` also behind it: gathers.py
 VARIABLES = {"OMP_NUM_THREADS": "1"}
 PROCESSES, GIB = 48, 48.0  # of a stage, at most: of one H100's memory, 80 GB
 COMPILED, PYTHON = (40, 15.0, 2), (2, 200.0, 1)  # steps to learn, ms of a batch, batches
@@ -77,9 +78,12 @@ def even(steps: float, least: int = 2) -> int:
 
 def start(cell: Cell, arm: str, place: Place, port: int, number: int) -> Running:
     folder = Path(tempfile.mkdtemp(prefix="whole-"))
-    policy = (ARMS[arm] or "").format(gpu=place.gpu)
+    gathers, _, policy = arm.partition("+") if arm not in ARMS else ("", "", arm)
+    policy = (ARMS.get(policy) or "").format(gpu=place.gpu)
     before = ["overlap-run", "--quiet", "--policy", policy, "--report", str(folder), "--"] if policy else []
     variables = dict(VARIABLES)
+    if gathers:
+        variables |= {"WHOLE_GATHERS": gathers, **GATHERS[gathers]}
     if arm == OWN and not cell.is_compiled:
         variables["TORCH_NCCL_HIGH_PRIORITY"] = "1"
     command = place.command(cell, arm == OWN, before)
@@ -127,10 +131,12 @@ def report(running: Running) -> None:
     running.row["streams"] = [process.get("streams") for process in said.get("processes", [])]
 
 
-def stage(group: Sequence[Cell], place: Place, number: int, rounds: int, until: float) -> list[dict[str, Any]]:
+def stage(
+    group: Sequence[Cell], arms: Sequence[str], place: Place, number: int, rounds: int, until: float
+) -> list[dict[str, Any]]:
     """Return rows of cells that are measured in the same minute; number: of the start, from 0."""
     base = 20000 + 997 * number
-    made = [(cell, arm) for cell in group for arm in ARMS]
+    made = [(cell, arm) for cell in group for arm in arms]
     all_ = [start(cell, arm, place, base + 7 * at + random.randrange(7), number) for at, (cell, arm) in enumerate(made)]
     for one in all_:
         one.until = until
@@ -181,9 +187,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=float, default=400, help="seconds after which no stage or round is begun")
     parser.add_argument("--only", nargs="+", metavar="PROGRAM")
     parser.add_argument("--skip", nargs="+", default=[], metavar="PROGRAM")
+    named = [*ARMS, *(f"{name}{behind}" for name in GATHERS for behind in ("", f"+{DEFAULT}"))]
+    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=named, metavar="ARM", help=", ".join(named))
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N")
     parser.add_argument("--rounds", type=int, default=10, help="of the first start; later ones have half")
-    parser.add_argument("--starts", type=int, default=3, help="of compiled programs, at most")
+    parser.add_argument("--starts", type=int, default=3, help="of compiled programs, at most; of all with --arms")
     options = parser.parse_args(arguments)
     return run(options)
 
@@ -194,7 +202,8 @@ def run(options: argparse.Namespace) -> int:
     head = machine.describe()
     place = Place(options.built, options.nccl, gpu_of(head))
     chosen = [cell for cell in cells() if not options.only or cell.program in options.only]
-    chosen = [cell for cell in chosen if cell.program not in options.skip]
+    skipped = options.skip or ([] if options.only else [DEEPER])
+    chosen = [cell for cell in chosen if cell.program not in skipped]
     chosen = [cell for cell in chosen if not cell.n or not options.sizes or cell.n in options.sizes]
     rows: list[dict[str, Any]] = []
     made: dict[str, Any] = {"version": 1, "set": "whole", "machine": head}
@@ -202,12 +211,12 @@ def run(options: argparse.Namespace) -> int:
     made["not_measured"] = [f"{cell.name}: {place.lacks(cell)}" for cell in chosen if place.lacks(cell)]
     chosen = [cell for cell in chosen if not place.lacks(cell)]
     for number in range(options.starts):
-        for group in grouped([cell for cell in chosen if cell.is_compiled or not number]):
+        for group in grouped([cell for cell in chosen if cell.is_compiled or not number or options.arms != list(ARMS)]):
             names = ", ".join(cell.name for cell in group)
             if time.monotonic() > until:
                 made["not_measured"].append(f"{names}: start {number + 1}, out of time")
                 continue
-            rows += stage(group, place, number, options.rounds, until)
+            rows += stage(group, options.arms, place, number, options.rounds, until)
             print(f"[{time.monotonic() - begun:.0f} s] start {number + 1}: {names}", file=sys.stderr, flush=True)
             write(options.out, {**made, "rows": rows})
     made["seconds"] = round(time.monotonic() - begun)

@@ -40,6 +40,7 @@ class Cell:
 
 
 SOLVER, TRANSPOSE = "solver", "transpose"
+DEEPER = "fsdp-8"  # with twice the layers: measured for all-gathers only
 GAINING, LOSING = "gaining-loop-alone", "losing-loop"  # by communication raised: loops.py
 LOOPS = {GAINING: 567279616, LOSING: 964689920}  # bytes of one collective: half of the computation's time on an H200
 BOUNDARY = "NCCL, for boundary planes"
@@ -69,6 +70,7 @@ OTHERS = (
 PYTORCH = (
     ("ddp", "the end of the step, for all-reduces"),
     ("fsdp", "computation, for gathered weights"),
+    (DEEPER, "computation, for gathered weights"),
     ("tensor", "computation, for each all-reduce"),
     ("pipeline", "the other stage, for activations"),
     ("recommender", "computation, for exchanged vectors"),

@@ -25,11 +25,12 @@ from tools.gpu.whole.loops import loop
 from tools.gpu.whole.program import Program
 from tools.gpu.whole.programs import LOOPS
 from tools.gpu.whole.recommender import recommender
-from tools.gpu.whole.training import ddp, fsdp, pipeline, tensor
+from tools.gpu.whole.training import LAYERS, ddp, fsdp, pipeline, tensor
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "ddp": ddp,
     "fsdp": fsdp,
+    "fsdp-8": partial(fsdp, 2 * LAYERS),
     "tensor": tensor,
     "pipeline": pipeline,
     "recommender": recommender,

@@ -22,7 +22,7 @@ FAMILIES = {
     "stencils in one order": ("swapped", "one-stream", "synchronised", "equal"),
     "conjugate gradient": ("solver",),
     "transpose of an FFT, in chunks": ("transpose",),
-    "training steps with cuBLAS": ("ddp", "fsdp", "tensor", "pipeline"),
+    "training steps with cuBLAS": ("ddp", "fsdp", "fsdp-8", "tensor", "pipeline"),
     "recommender, training": ("recommender",),
     "mixture of experts, Triton": ("experts",),
     "loop that priority speeds up": ("gaining-loop-alone",),

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
 
+from tools.gpu.whole import gathers
 from tools.gpu.whole.layers import DEVICE, GPU, HIDDEN, KIND, RANK, WORLD, Sums, layers, random
 from tools.gpu.whole.program import Program, wait
 
@@ -44,32 +45,42 @@ def reduce_all(buckets: list[Tensor]) -> None:
 
 def ddp() -> Program:
     model = nn.parallel.DistributedDataParallel(layers(LAYERS), bucket_cap_mb=64, gradient_as_bucket_view=True)
+    if gathers.GATHERS:
+        model.register_comm_hook((gathers.Gather(), torch.cuda.Stream()), gathers.bucket_hook)
     x = random(1, TOKENS, HIDDEN)
     bare = functools.cache(lambda: layers(LAYERS))  # few arms ask for it, and all share a GPU's memory
     buckets = functools.cache(lambda: all_reduced(bare()))
     return Program(lambda: trained(model, x), lambda: trained(bare(), x), lambda: reduce_all(buckets()))
 
 
-def fsdp() -> Program:
-    bare, model, x = layers(LAYERS), layers(LAYERS), random(1, TOKENS, HIDDEN)
+def fsdp(count: int = LAYERS) -> Program:
+    model, x = layers(count), random(1, TOKENS, HIDDEN)
+    size = sum(parameter.numel() for parameter in model[0].parameters())
     for module in (*model, model):
         fully_shard(module)
-    count = sum(parameter.numel() for parameter in bare[0].parameters())
-    whole = [torch.zeros(count, device=DEVICE, dtype=KIND) for _ in range(2)]
-    shard = torch.zeros(count // WORLD, device=DEVICE, dtype=KIND)
+    if gathers.GATHERS:
+        gather = gathers.Gather()
+        for module in model:
+            module.set_custom_all_gather(gather)
+    bare = functools.cache(lambda: layers(count))
+    zeros = functools.partial(torch.zeros, device=DEVICE, dtype=KIND)
+    buffers = functools.cache(lambda: (zeros(size), zeros(size), zeros(size // WORLD)))
 
     def communicate() -> None:
-        for _ in range(LAYERS):
+        gathered, gradients, shard = buffers()
+        for _ in range(count):
             for _ in range(2):  # forward and backward
-                dist.all_gather_into_tensor(whole[0], shard)
-            dist.reduce_scatter_tensor(shard, whole[1])
+                dist.all_gather_into_tensor(gathered, shard)
+            dist.reduce_scatter_tensor(shard, gradients)
 
-    return Program(lambda: trained(model, x), lambda: trained(bare, x), communicate)
+    return Program(lambda: trained(model, x), lambda: trained(bare(), x), communicate)
 
 
 def tensor() -> Program:
     model, x = layers(LAYERS, WORLD), random(1, TOKENS, HIDDEN)
     part = torch.zeros_like(x)
+    if gathers.GATHERS:
+        Sums.body = gathers.all_reduce()
 
     def communicate() -> None:
         for _ in range(4 * LAYERS):  # two of each layer, forward and backward

@@ -43,7 +43,7 @@ bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, bool e
         struct overlap_judged *const stream = streams[i];
         const uint64_t own = own_work(stream);
         stream->share = thousandths(own, all);
-        const bool stands = early || (!own && !stream->communicates); /* nothing was seen that speaks against it */
+        const bool stands = early || (stream->share <= OVERLAP_SHARE_NOTHING && !stream->communicates);
         const bool waited =
             (early ? LOAD(stream->waited) : __atomic_exchange_n(&stream->waited, false, __ATOMIC_RELAXED)) ||
             (stands && stream->status == OVERLAP_STREAM_RAISED);

@@ -3,14 +3,15 @@
  * A stream of a device is to have the greatest priority when, since the judgement before,
  *   1. something waited for it: the host, or another stream;
  *   2. it carried at most `share` of the device's computation, counted in threads (blocks times threads of a block).
- *      Communication is no computation; a stream that launches graphs counts as large, since their work is not seen;
+ *      Communication is no computation; a graph counts what its kernels add up to, and a stream that launches one whose
+ *      work is not known counts as large;
  *   3. no stream to which the program gave a priority other than 0 has carried a launch on this device;
  *   4. it is no default stream, and no communication kernel on it takes more than a third of the multiprocessors;
  *   5. all streams for which 1 to 4 hold carried at most TOGETHER; else none is raised, because eight equal streams in
  *      turn are all of the work. Streams of communication alone carry nothing, and stay raised.
  * So a wrong raise ends with the next judgement, and so does one that nothing waits for any more. A raised stream that never
- * communicated and has carried no computation since the judgement before counts as waited for: its thread may only have had no
- * turn.
+ * communicated and has carried next to no computation since the judgement before counts as waited for: its thread may have
+ * had no turn, or lost it between a launch and the wait.
  *
  * Pure: who launches, waits and raises is in gpu/launch.c, waits.c and raise.c.
  */
@@ -23,6 +24,7 @@
 
 enum {
     OVERLAP_SHARE_TOGETHER = 60,     /* per cent; `share` is the policy's, 50 by default */
+    OVERLAP_SHARE_NOTHING = 1,       /* thousandths: of 1,024 rounds one or two launches, whose wait may be to come */
     OVERLAP_JUDGEMENTS_FROM = 16,    /* waits before the first judgement, which is repeated when they have doubled... */
     OVERLAP_JUDGEMENTS_EVERY = 1024, /* ...until there are so many, and then every so many */
     OVERLAP_WIDE_PART = 3,           /* of the multiprocessors: wider communication is not raised */

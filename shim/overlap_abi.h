@@ -6,7 +6,7 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 20
+#define OVERLAP_ABI_VERSION 21
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
@@ -209,7 +209,8 @@ enum overlap_counter {
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_STREAMS_CREATED_RAISED = 4, /* streams created at another priority than requested (`created_by`) */
     OVERLAP_COUNTER_JUDGEMENTS = 5,             /* of the streams of a device (core/judge.h) */
-    OVERLAP_COUNTER_HOST_WAITS = 6 /* by threads with a shard: for streams, events, contexts, blocking copies */
+    OVERLAP_COUNTER_HOST_WAITS = 6,   /* by threads with a shard: for streams, events, contexts, blocking copies */
+    OVERLAP_COUNTER_GRAPHS_RAISED = 7 /* graph launches on a stream while it was raised */
 };
 
 enum overlap_page_flag {
@@ -268,7 +269,7 @@ enum overlap_stream_status {
     OVERLAP_STREAM_RAISED = 1,
     OVERLAP_STREAM_NOT_WAITED = 2, /* nothing has waited for it since the judgement before */
     OVERLAP_STREAM_LARGE = 3,      /* it carries more of the device's computation than `raise` allows */
-    OVERLAP_STREAM_GRAPHS = 4,     /* it launches graphs, and so counts as large */
+    OVERLAP_STREAM_GRAPHS = 4,     /* it launches graphs whose work is not known, and so counts as large */
     OVERLAP_STREAM_PROGRAMS = 5,   /* the program gives streams of this device priorities itself */
     OVERLAP_STREAM_DEFAULT = 6,    /* a default stream */
     OVERLAP_STREAM_WIDE = 7,       /* its communication takes more than a third of the multiprocessors */

@@ -35,5 +35,5 @@ def observes(page: Page, device: int | None = None) -> bool:
 
 
 def carried(page: Page) -> int:
-    """Return the launches on streams while they were raised, or while the default would have had them raised."""
-    return page.raised
+    """Return the launches, of kernels and graphs, on streams that were raised then, or that the default would raise."""
+    return page.raised + page.graphs_raised

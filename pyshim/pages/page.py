@@ -106,6 +106,7 @@ class Page:
     raised: int  # launches, of both kinds, on a stream while it was raised
     refused: int
     graph_launches: int
+    graphs_raised: int  # of these, on a stream while it was raised
     streams_created_raised: int  # created at another priority than the program asks for (`created_by`)
     judgements: int  # of the streams of a device
     reasons: dict[str, int]  # those that occurred
@@ -229,6 +230,7 @@ def _page(page: Any, library: Any, whole: bool) -> Page:
         raised=counters[library.OVERLAP_COUNTER_RAISED],
         refused=counters[library.OVERLAP_COUNTER_REFUSED],
         graph_launches=counters[library.OVERLAP_COUNTER_GRAPH_LAUNCHES],
+        graphs_raised=counters[library.OVERLAP_COUNTER_GRAPHS_RAISED],
         streams_created_raised=counters[library.OVERLAP_COUNTER_STREAMS_CREATED_RAISED],
         judgements=counters[library.OVERLAP_COUNTER_JUDGEMENTS],
         reasons=_named(by_reason, known.reasons, "reason"),

@@ -20,6 +20,7 @@ COUNTERS = (
     "raised",
     "refused",
     "graph_launches",
+    "graphs_raised",
     "streams_created_raised",
     "judgements",
     "unrecorded",

@@ -221,7 +221,7 @@ def _add(row: Program, processes: Sequence[_Process]) -> None:
     row.seconds += seconds
     row.last = max(row.last, *(process.end for process in processes))
     row.verdicts[verdict] += 1
-    row.launches += sum(page.launches for page in pages)
+    row.launches += sum(page.launches + page.graph_launches for page in pages)
     row.streams += sum(len(page.streams) for page in pages)
     if verdict in (RAISED, WOULD):
         row.seconds_raised += seconds

@@ -16,7 +16,7 @@ FIXED, PROGRAMS = "fixed", "programs"
 WHY = {
     "not_waited": "no wait between the last two judgements",
     "large": "more of the computation than `streams: {raise: ...}` in the policy allows",
-    "graphs": "launches graphs, whose work is not seen",
+    "graphs": "launches graphs whose work is not known",
     PROGRAMS: "the program sets priorities of streams itself",
     "default": "default stream",
     "wide": "communication on more than a third of the multiprocessors",

@@ -33,6 +33,7 @@ KERNEL_HEADS = ("kernel", "launches", "shaped", "in window", "raised", "refused"
 _SHAPED, _CAPPED = "shaped", "capped_without_room"
 _OTHERS = {
     "graph_launches": "launches of whole graphs, whose kernels are not seen one by one",
+    "graphs_raised": "of these on a stream while it was raised",
     "streams_created_raised": "streams created with a higher priority than the program asks for",
 }
 

@@ -55,7 +55,7 @@ def verdict(collected: Collected) -> Verdict:
     counts = _Counts(collected)
     if not collected.pages or not counts.opened:
         return _no_gpu(counts)
-    if not counts.sum("launches"):
+    if not counts.sum("launches") and not counts.sum("graphs_raised"):
         return _no_launch(counts)
     alive = len(running(collected.pages))
     so_far = f"so far, with {alive:,} process{'es' * (alive != 1)} still running: " if alive else ""
@@ -185,7 +185,7 @@ def _done(counts: _Counts) -> str:
 
 
 def _graphs(counts: _Counts) -> str:
-    graphs = counts.sum("graph_launches")
+    graphs = counts.sum("graph_launches") - counts.sum("graphs_raised")
     return f"; {graphs:,} graph launch{'es were' if graphs != 1 else ' was'} left as made" if graphs else ""
 
 
@@ -198,9 +198,10 @@ def _raised(counts: _Counts) -> str:
     elif created:
         what = f"{created:,} {'stream at its creation' if created == 1 else 'streams at their creation'}"
     else:
-        what = "streams for a time" if counts.sum("raised") else "no stream"
-    launches = counts.sum("launches")
-    return f"raised {what} ({counts.sum('raised'):,} of {launches:,} launch{'es' * (launches != 1)})"
+        what = "streams for a time" if sum(map(carried, counts.pages)) else "no stream"
+    launches, graphs = counts.sum("launches"), counts.sum("graphs_raised")
+    of_graphs = f", {graphs:,} of {counts.sum('graph_launches'):,} graphs" if graphs else ""
+    return f"raised {what} ({counts.sum('raised'):,} of {launches:,} launch{'es' * (launches != 1)}{of_graphs})"
 
 
 def _where(counts: _Counts) -> str:
@@ -238,7 +239,7 @@ def _observed_streams(counts: _Counts, so_far: str) -> Verdict:
     told = f"{launches:,} launch{'es' * (launches != 1)}"
     of = f"{len(every):,} stream{'s' * (len(every) != 1)}"
     if counts.would_be_raised:
-        on_them = sum(map(carried, counts.pages)) / launches
+        on_them = sum(map(carried, counts.pages)) / (launches + counts.sum("graph_launches"))
         waits = "the host waits" if counts.sum("waits") else "other streams wait"
         them = "them" if len(counts.would_be_raised) > 1 else "it"
         done = f"would raise {len(counts.would_be_raised):,} of {of} ({on_them:.0%} of {told}): {waits} for {them}"
@@ -294,7 +295,7 @@ def _limits(counts: _Counts) -> Iterator[str]:
             f"communication still does not fit beside {capped:,} of the {shaped:,} shaped launches, which may "
             "have cost time; `shape: leave` in the rule avoids that"
         )
-    if counts.streams and not counts.sum("raised"):
+    if counts.streams and not any(map(carried, counts.pages)):
         yield "nothing was launched on a stream while it was raised: at most its copies may have gained"
     if not counts.streams and not counts.sum("streams_created_raised"):
         yield _why_not_raised(counts)

@@ -101,11 +101,12 @@ static bool observes(const struct overlap_page *page) {
     return devices && observing == devices;
 }
 
-/* "raised 1 of 2 streams (117 of 160 launches)", or what the default would have raised */
+/* "raised 1 of 2 streams (117 of 160 launches, 8 of 10 graphs)", or what the default would have raised */
 static void add_raised(struct overlap_text *text, const struct overlap_page *page, const struct overlap_totals *totals,
                        uint64_t launches) {
     const uint64_t carried = totals->counters[OVERLAP_COUNTER_RAISED];
     const uint64_t created = totals->counters[OVERLAP_COUNTER_STREAMS_CREATED_RAISED];
+    const uint64_t graphs = totals->counters[OVERLAP_COUNTER_GRAPHS_RAISED];
     uint32_t raised;
     const uint32_t judged = count_streams(page, &raised);
     overlap_text_add(text, observes(page) ? "observed; the default would raise " : "raised ");
@@ -118,13 +119,21 @@ static void add_raised(struct overlap_text *text, const struct overlap_page *pag
         overlap_text_number(text, created, true);
         overlap_text_add(text, created == 1 ? " stream at its creation" : " streams at their creation");
     } else {
-        overlap_text_add(text, carried ? "streams for a time" : "no stream");
+        overlap_text_add(text, carried || graphs ? "streams for a time" : "no stream");
     }
     overlap_text_add(text, " (");
     overlap_text_number(text, carried, true);
     overlap_text_add(text, " of ");
     overlap_text_number(text, launches, true);
-    overlap_text_add(text, launches == 1 ? " launch), " : " launches), ");
+    overlap_text_add(text, launches == 1 ? " launch" : " launches");
+    if (graphs) {
+        overlap_text_add(text, ", ");
+        overlap_text_number(text, graphs, true);
+        overlap_text_add(text, " of ");
+        overlap_text_number(text, totals->counters[OVERLAP_COUNTER_GRAPH_LAUNCHES], true);
+        overlap_text_add(text, " graphs");
+    }
+    overlap_text_add(text, "), ");
 }
 
 void overlap_page_summary(const struct overlap_page *page, const char *report, char *line, uint64_t size) {
@@ -136,7 +145,7 @@ void overlap_page_summary(const struct overlap_page *page, const char *report, c
         shaped += overlap_reason_shapes(i) ? totals.reasons[i] : 0;
     }
     struct overlap_text text = overlap_text_in(line, size);
-    if (launches == 0) {
+    if (launches == 0 && !totals.counters[OVERLAP_COUNTER_GRAPHS_RAISED]) {
         overlap_text_add(&text, "this process opened a GPU, but no kernel launch was seen: it launched none, or a "
                                 "preloaded library cannot see its launches (from a library opened with RTLD_DEEPBIND, "
                                 "for example)");

@@ -88,3 +88,26 @@ typedef struct vendor_edge {
     unsigned char from_port, to_port, type, reserved[5];
 } CUgraphEdgeData;
 _Static_assert(sizeof(CUgraphEdgeData) == 8, "as in cuda.h");
+
+/* 10.0; CONDITIONAL 12.3 */
+enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_GRAPH = 4, CU_GRAPH_NODE_TYPE_CONDITIONAL = 13 };
+enum { CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8 }; /* 11.7 */
+
+/* 12.0: `func` or `kern` is set. */
+typedef struct {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void **kernelParams, **extra;
+    CUkernel kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS_v2;
+_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v2) == 72, "as in cuda.h");
+
+/* 12.0 */
+typedef struct {
+    uint64_t flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    int result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+_Static_assert(sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) == 32, "as in cuda.h");

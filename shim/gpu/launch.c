@@ -30,6 +30,16 @@ void count_special(bool communicates, bool raised, struct stream *stream) {
     }
 }
 
+void add_work_slow(struct stream *stream, uint64_t threads) {
+    struct launcher *const launcher = this_thread.launcher;
+    if (launcher) {
+        work_slot(launcher, stream); /* the record may be of another stream since the last launch */
+        add_work(launcher, stream, threads);
+    } else {
+        __atomic_fetch_add(&stream->gone_work, threads, __ATOMIC_RELAXED);
+    }
+}
+
 /* ---- Making launches ---- */
 
 static vendor_result with_size(struct request *request, uint32_t dynamic) {
@@ -207,16 +217,8 @@ vendor_result launch_slow(struct request *request) {
     const bool raised = OVERLAP_RELAXED(stream->raised);
     count_launch(row);
     count_special(decision.communicates, raised, stream);
-    if (!decision.communicates && stream != &no_stream) {
-        const uint64_t threads = blocks_of(request) * threads_of(request);
-        struct launcher *const launcher = this_thread.launcher;
-        if (launcher) {
-            work_slot(launcher, stream); /* the record may be of another stream since the last launch */
-            add_work(launcher, stream, threads);
-        } else {
-            __atomic_fetch_add(&stream->gone_work, threads, __ATOMIC_RELAXED);
-        }
-    }
+    if (!decision.communicates && stream != &no_stream)
+        add_work_slow(stream, blocks_of(request) * threads_of(request));
     if (handle && !captured && (!changes || decision.proven)) {
         POINT(answer_found);
         const struct cached_launch answer = {.function = function_key(request->function, request->flags),

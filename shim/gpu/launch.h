@@ -55,6 +55,9 @@ static inline void add_work(struct launcher *launcher, struct stream *stream, ui
     __atomic_store_n(&work->threads, work->threads + threads, __ATOMIC_RELAXED);
 }
 
+/* The same for a thread that may have no table, and a record that may be of another stream by now. */
+void add_work_slow(struct stream *stream, uint64_t threads);
+
 /* Counts a launch that communicates, or is on a raised stream, for that, too. */
 void count_special(bool communicates, bool raised, struct stream *stream);
 

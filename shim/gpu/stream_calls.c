@@ -8,6 +8,7 @@
 #include "calls.h"
 #include "vendor_ops.h"
 #include "captures.h"
+#include "graphs.h"
 #include "raise.h"
 
 /* ---- Creation ---- */
@@ -145,11 +146,10 @@ vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph)
     return result;
 }
 
-/* The kernels of a graph run at the priority of the stream, and cannot be seen one by one. So the report counts graph
- * launches, and a stream that launches graphs is never taken for a small one: if the rule has raised it, it gets the
- * program's priority before its first graph. */
-static void launches_graph(struct stream *stream) {
-    if (stream == &no_stream || OVERLAP_RELAXED(stream->judged.launches_graphs))
+/* The kernels of a graph run at the priority of the stream. A stream that launches a graph whose work is not known is
+ * never taken for a small one: if the rule has raised it, it gets the program's priority before its first such graph. */
+static void launches_unknown(struct stream *stream) {
+    if (OVERLAP_RELAXED(stream->judged.launches_graphs))
         return;
     __atomic_store_n(&stream->judged.launches_graphs, true, __ATOMIC_RELAXED);
     stream_carries(stream, false, false);
@@ -159,12 +159,27 @@ static void launches_graph(struct stream *stream) {
     }
 }
 
+static void launches_graph(struct stream *stream, vendor_exec graph) {
+    uint64_t threads;
+    if (stream == &no_stream)
+        return;
+    if (!graph_threads(graph, &threads)) {
+        launches_unknown(stream);
+        return;
+    }
+    if (!OVERLAP_RELAXED(stream->carries))
+        stream_carries(stream, false, false);
+    add_work_slow(stream, threads);
+    if (OVERLAP_RELAXED(stream->raised))
+        count(OVERLAP_COUNTER_GRAPHS_RAISED);
+}
+
 vendor_result graph_launch_body(ENTRY, vendor_exec graph, vendor_stream stream) {
     REAL_OR_RETURN(graph_launch_body);
     if (!overlap_armed() || !driver_ready(hook_vendor(hook)))
         return real(graph, stream);
     count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
     if (streams_tracked() && !OVERLAP_RELAXED(captures_open))
-        launches_graph(stream_get(stream, hook_default(hook)));
+        launches_graph(stream_get(stream, hook_default(hook)), graph);
     return real(graph, stream);
 }

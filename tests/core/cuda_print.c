@@ -59,6 +59,13 @@ int main(void) {
     SIZE(CUgraphEdgeData)
     FIELD(CUgraphEdgeData, from_port)
     FIELD(CUgraphEdgeData, type)
+    SIZE(CUDA_KERNEL_NODE_PARAMS_v2)
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v2, func)
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v2, gridDimX)
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v2, blockDimZ)
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v2, kern)
+    SIZE(CUDA_GRAPH_INSTANTIATE_PARAMS)
+    FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, flags)
     VALUE(value.event, value.programmaticEvent.event)
     VALUE(value.event, value.launchCompletionEvent.event)
     return 0;

@@ -90,9 +90,9 @@ class Run:
 
 
 def allowed(policy: str, without: Mapping[str, Any], within: Mapping[str, Any]) -> bool:
-    """Return whether a policy may turn this line of the driver's log into that one: a launch outside graphs may be on a
-    raised stream, or have a larger dynamic size. The rule raises no stream that launches graphs; `created_by` does."""
-    if policy in UNCHANGED or (without["graph"] and policy not in CREATED):
+    """Return whether a policy may turn this line of the driver's log into that one: a launch may be on a raised
+    stream, of graphs too, or outside graphs have a larger dynamic size."""
+    if policy in UNCHANGED:
         return False
     # A launch that is refused may be refused before all of it was read.
     read = UNREAD if without["result"] else ()

@@ -114,6 +114,11 @@ static CUgraphNode *some_nodes(void) {
     return nodes[turn];
 }
 #define arg_const_CUgraphNode_p() some_nodes()
+static CUDA_GRAPH_INSTANTIATE_PARAMS *arg_CUDA_GRAPH_INSTANTIATE_PARAMS_p(void) {
+    static CUDA_GRAPH_INSTANTIATE_PARAMS given;
+    given = (CUDA_GRAPH_INSTANTIATE_PARAMS){.flags = (uint64_t)ONE_OF(0, 0, 8, 99)};
+    return mostly(&given);
+}
 #define arg_size_t_count() (size_t)ONE_OF(0, 0, 0, 1, 1, 2)
 static const CUgraphEdgeData *arg_const_CUgraphEdgeData_p(void) {
     static CUgraphEdgeData edges[2];

@@ -87,8 +87,9 @@ GRAPH = {**LINE, "graph": True}
         (LINE, {**LINE, "entry": "cuLaunchKernelEx"}, "default", False),
         (COMMUNICATION, {**COMMUNICATION, "priority": -5}, "default", True),
         (COMMUNICATION, {**COMMUNICATION, "dynamic_shared": 5}, "default", False),
-        (GRAPH, {**GRAPH, "priority": -5}, "default", False),
-        (GRAPH, {**GRAPH, "priority": -5}, "everything", True),
+        (GRAPH, {**GRAPH, "priority": -5}, "default", True),  # of known work, on a stream that something waits for
+        (GRAPH, {**GRAPH, "priority": -5}, "observe", False),
+        (GRAPH, {**GRAPH, "priority": -4}, "default", False),
         (GRAPH, {**GRAPH, "dynamic_shared": 5}, "everything", False),
     ],
 )

@@ -87,8 +87,8 @@ def test_a_capture(current: str, run: Iterations) -> None:
 
 
 def test_a_graph(current: str, run: Iterations) -> None:
-    """The first one that a stream launches ends its raise."""
-    done = run(f"{MADE} B:3 k:3:8 G {current} {again(WAITED, 9)} begin g:2 k:2:8", 1)
+    """The first one of unknown work that a stream launches ends its raise."""
+    done = run(f"{MADE} B:3 c:3 k:3:8 G {current} {again(WAITED, 9)} begin g:2 k:2:8", 1)
     assert (done.status, done.stdout) == (0, "")
     assert raised(done)[-3:] == "500" and done.totals["graph_launches"] == 1
 

@@ -67,7 +67,10 @@ LEFT_ALONE = {
     "copies inside the device": "b:2 begin k:2:8 j:1:1000 D s:1",
     "a copy, and two streams block": "b:2 b:3 begin k:2:8 j:1:1000 m s:1",
     "a copy, and no stream blocks": "n:2 begin k:2:8 j:1:1000 m s:1",
-    "a stream that launches graphs": "B:2 k:2:8 G begin g:2 k:2:8 j:1:1000 s:2",
+    "a graph of more than half of the threads": "B:2 k:2:1040 G begin g:2 j:1:1000 s:2",
+    "a graph of graphs, with more than half": "B:2 k:2:520 G B:2 g:2 g:2 G begin g:2 j:1:1000 s:2",
+    "a graph that honours priorities of its nodes": "B:2 k:2:8 G:2 begin g:2 k:2:8 j:1:1000 s:2",
+    "a graph with communication": "B:2 k:2:8 c:2 G begin g:2 k:2:8 j:1:1000 s:2",
 }
 
 
@@ -280,9 +283,21 @@ def test_waits_beside_a_capture_do_not_count(iterations: Iterations) -> None:
     assert set(raised(done)) == {"0"}, "the 16th would have the device judged"
 
 
-def test_a_raised_stream_that_launches_a_graph_is_given_back(iterations: Iterations) -> None:
-    done = iterations(f"B:3 k:3:8 G {again(WAITED, 9)} begin g:2 k:2:8", 1)
+def test_a_raised_stream_that_launches_a_graph_of_unknown_work_is_given_back(iterations: Iterations) -> None:
+    done = iterations(f"B:3 c:3 k:3:8 G {again(WAITED, 9)} begin g:2 k:2:8", 1)
     assert raised(done)[-3:] == "500", "before, in the graph, behind it"
+    assert done.totals["graphs_raised"] == 0
+
+
+@pytest.mark.parametrize("how", ["", ":3", ":4", ":5"])
+def test_a_stream_that_launches_small_graphs(how: str, iterations: Iterations) -> None:
+    """Their kernels run at the priority of the stream, however the graph was instantiated."""
+    first = "B:2 k:2:8 G " if how == ":5" else ""
+    done = iterations(f"{first}B:2 k:2:4 k:2:4 G{how} begin g:2 j:1:1000 s:2", 70)
+    assert [launch["priority"] for launch in done.in_graphs] == [0] * 2 * 16 + [-5] * 2 * (70 - 16)
+    assert done.totals["graphs_raised"] == 70 - 16 and done.totals["graph_launches"] == 70
+    (judged,) = [stream for stream in done.report["processes"][0]["streams"] if stream["status"] == "raised"]
+    assert judged["threads"] % (8 * 256) == 0 and 0.007 <= judged["share"] <= 0.009
 
 
 def test_captured_launches_are_no_work(iterations: Iterations) -> None:
@@ -387,10 +402,10 @@ def test_a_second_context_is_not_taken_for_the_first(iterations: Iterations) -> 
 
 
 def test_a_judgement_is_of_every_context_of_the_device(iterations: Iterations) -> None:
-    """Stream 2 of the first context stays raised while it has no turn; launched on and not waited for, it is given
-    back, while the second one is current."""
+    """Stream 2 of the first context stays raised while it has no turn; with more than a thousandth of the work and not
+    waited for, it is given back, while the second one is current."""
     there = f"v:2 {again('k:5:8 j:6:1000 s:5 s:6', 60)} v:0"
-    done = iterations(f"{again(WAITED, 16)} {there} k:2:8 {there} k:2:8 s:2 k:2:8 begin", 0)
+    done = iterations(f"{again(WAITED, 16)} {there} k:2:100 {there} k:2:8 s:2 k:2:8 begin", 0)
     levels = raised(done)
     assert levels[-63] == "5" and levels[-2:] == "00"
     assert levels[70] == "5", "that of the second context is raised"

@@ -136,6 +136,20 @@ typedef struct {
     unsigned int numAttrs;
 } CUlaunchConfig;
 
+typedef struct {
+    CUfunction func;
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void **kernelParams, **extra;
+    void *kern, *ctx;
+} CUDA_KERNEL_NODE_PARAMS_v2;
+
+typedef struct {
+    unsigned long long flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    int result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
 enum { RESOURCE_SM = 1 };
 
 typedef struct {

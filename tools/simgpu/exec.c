@@ -56,6 +56,19 @@ SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, un
     return instantiate(out, graph, flags, &bad);
 }
 
+static CUresult with_params(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *given,
+                            bool per_thread) {
+    (void)per_thread; /* of the stream that the graph would be uploaded on: not done here */
+    if (given == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    given->hErrNode_out = NULL;
+    const CUresult result = instantiate(out, graph, given->flags, &given->hErrNode_out);
+    given->result_out = result != CUDA_SUCCESS;
+    return result;
+}
+SIM_BOTH(cuGraphInstantiateWithParams, with_params,
+         (CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *given), out, graph, given)
+
 SIM_API CUresult cuGraphExecDestroy(CUgraphExec handle) {
     SIM_CALL();
     struct exec *const exec = sim_handle_get(handle, KIND_EXEC);

@@ -150,3 +150,41 @@ SIM_API CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode *out, size_t *count
     *count = graph->count;
     return CUDA_SUCCESS;
 }
+
+SIM_API CUresult cuGraphNodeGetType(CUgraphNode handle, int *out) {
+    SIM_CALL();
+    const struct node *const node = sim_handle_get(handle, KIND_NODE);
+    if (node == NULL || out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = node->type;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph *out) {
+    SIM_CALL();
+    const struct node *const node = sim_handle_get(handle, KIND_NODE);
+    if (node == NULL || out == NULL || node->child == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = node->child->handle;
+    return CUDA_SUCCESS;
+}
+
+/* Without the parameters of the kernel. */
+SIM_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2 *out) {
+    SIM_CALL();
+    const struct node *const node = sim_handle_get(handle, KIND_NODE);
+    if (node == NULL || out == NULL || node->type != NODE_KERNEL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct launch_request *const launch = &node->launch;
+    *out = (CUDA_KERNEL_NODE_PARAMS_v2){
+        .func = launch->handle,
+        .gridDimX = launch->grid[0],
+        .gridDimY = launch->grid[1],
+        .gridDimZ = launch->grid[2],
+        .blockDimX = launch->block[0],
+        .blockDimY = launch->block[1],
+        .blockDimZ = launch->block[2],
+        .sharedMemBytes = launch->dynamic,
+    };
+    return CUDA_SUCCESS;
+}

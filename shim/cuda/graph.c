@@ -1,0 +1,94 @@
+/* Graphs of NVIDIA as they are instantiated: what their kernels add up to (../gpu/graphs.h). They are read, never changed. */
+#include "../core/core.h"
+#include "../sys/sys.h"
+#include "../gpu/device.h"
+#include "../gpu/graphs.h"
+#include "../gpu/handle.h"
+#include "../gpu/streams.h"
+#include "cuda.h"
+
+enum { NODES = 1 << 16, DEPTH = 8 }; /* more are not read: the graph counts as unknown */
+
+/* Is it a kernel that a policy calls communication? Raising it is another question than raising computation. */
+static bool communicates(const struct device *device, const CUDA_KERNEL_NODE_PARAMS_v2 *kernel) {
+    struct handle *const handle = handle_find(kernel->func ? kernel->func : kernel->kern);
+    struct overlap_matches matches;
+    return handle && handle_match(handle, device->policy, &matches) && matches.communicates;
+}
+
+static bool add_graph(const struct device *device, CUgraph graph, int depth, uint64_t *threads);
+
+static bool add_node(const struct device *device, CUgraphNode node, int depth, uint64_t *threads) {
+    CUDA_KERNEL_NODE_PARAMS_v2 kernel = {0};
+    CUgraph child = NULL;
+    int type;
+    if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS || type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        return false;
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH)
+        return driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS &&
+               add_graph(device, child, depth + 1, threads);
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return true;
+    if (driver.cuGraphKernelNodeGetParams_v2(node, &kernel) != CUDA_SUCCESS || communicates(device, &kernel))
+        return false;
+    *threads += (uint64_t)kernel.gridDimX * kernel.gridDimY * kernel.gridDimZ * kernel.blockDimX * kernel.blockDimY *
+                kernel.blockDimZ;
+    return true;
+}
+
+/* Adds up the threads of a graph's kernels. False: they are not known. */
+static bool add_graph(const struct device *device, CUgraph graph, int depth, uint64_t *threads) {
+    size_t count = 0;
+    if (depth == DEPTH || driver.cuGraphGetNodes(graph, NULL, &count) != CUDA_SUCCESS || count > NODES)
+        return false;
+    if (!count)
+        return true;
+    const size_t bytes = count * sizeof(CUgraphNode);
+    CUgraphNode *const nodes = overlap_map(bytes);
+    bool known = nodes && driver.cuGraphGetNodes(graph, nodes, &count) == CUDA_SUCCESS;
+    for (size_t i = 0; known && i < count; i++)
+        known = add_node(device, nodes[i], depth, threads);
+    if (nodes)
+        overlap_unmap(nodes, bytes);
+    return known;
+}
+
+static CUresult instantiated(const CUgraphExec *exec, CUgraph graph, uint64_t flags, CUresult result) {
+    if (result != CUDA_SUCCESS || !exec || !streams_tracked() || !driver_ready(VENDOR_CUDA))
+        return result;
+    const struct device *const device = current_device(VENDOR_CUDA);
+    uint64_t threads = 0;
+    const int mode = cuda_relax(); /* another stream may be capturing */
+    const bool known = device && driver.cuGraphGetNodes && driver.cuGraphNodeGetType &&
+                       driver.cuGraphKernelNodeGetParams_v2 && driver.cuGraphChildGraphNodeGetGraph &&
+                       !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) &&
+                       add_graph(device, graph, 0, &threads);
+    cuda_restore(mode);
+    graph_learn(*exec, known, threads);
+    return result;
+}
+
+CUresult graph_instantiate_v2_body(ENTRY, CUgraphExec *exec, CUgraph graph, CUgraphNode *error, char *log,
+                                   size_t bytes) {
+    REAL_OR_RETURN(cuGraphInstantiate_v2);
+    return instantiated(exec, graph, 0, real(exec, graph, error, log, bytes));
+}
+
+CUresult graph_instantiate_flags_body(ENTRY, CUgraphExec *exec, CUgraph graph, uint64_t flags) {
+    REAL_OR_RETURN(cuGraphInstantiateWithFlags);
+    return instantiated(exec, graph, flags, real(exec, graph, flags));
+}
+
+CUresult graph_instantiate_params_body(ENTRY, CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *given) {
+    REAL_OR_RETURN(cuGraphInstantiateWithParams);
+    const uint64_t flags = given ? given->flags : 0;
+    return instantiated(exec, graph, flags, real(exec, graph, given));
+}
+
+/* Before the driver's call: another thread may get the handle again before it returns. */
+CUresult graph_destroy_body(ENTRY, CUgraphExec exec) {
+    REAL_OR_RETURN(cuGraphExecDestroy);
+    if (streams_tracked())
+        graph_forget(exec);
+    return real(exec);
+}

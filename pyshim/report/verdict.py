@@ -20,7 +20,7 @@ from pyshim.pages.page import sentences
 from pyshim.report import streams
 from pyshim.report.collect import Collected, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
-from pyshim.start.environment import DEFAULT_POLICY
+from pyshim.start.environment import DEFAULT_POLICY, GPU_MEANT
 from pyshim.start.folder import LAST, RAISE_SHARE
 from pyshim.start.program import BUNDLED
 
@@ -260,8 +260,12 @@ def _observed(counts: _Counts) -> tuple[str, str]:
     if not named:
         what = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         why = f"{what} {some(counts.gpus) or 'this GPU'}"
-    again = _again(counts, DEFAULT_POLICY, "default")
-    return f"nothing was changed, because {why}", f"{again} runs it under the default policy"
+    following = f"{_again(counts, DEFAULT_POLICY, 'default')} runs it under the default policy"
+    if not named:
+        meant = {one.get("name"): one.get(GPU_MEANT) for run in counts.collected.runs for one in run.policies}
+        corrected = [f"in the policy {name}, {said}" for name, said in meant.items() if said]
+        following = "; or ".join([*corrected, following])
+    return f"nothing was changed, because {why}", following
 
 
 def _why_not_raised(counts: _Counts) -> str:

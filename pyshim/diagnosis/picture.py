@@ -31,17 +31,15 @@ _SOLID = {
 # Hatched, by cause: colour, angle.
 _HATCHED: dict[str, tuple[str, int]] = {
     "ready": ("#c51b8a", 45),
-    idle.HOST: ("#b279a2", 45),
+    idle.HOST: ("#b279a2", 45),  # which also exposes communication
     idle.AFTER_WAIT: ("#9467bd", 135),
     idle.START: ("#9d9d9d", 90),
     idle.EVENT: ("#54a24b", 45),
     idle.UNKNOWN: ("#888888", 0),
     exposed.LATE_RANKS: ("#e45756", 45),
     exposed.SAME_STREAM: ("#eeca3b", 135),
-    exposed.HOST_LATE: ("#b279a2", 135),
     exposed.ONE_WAVE: ("#72b7b2", 45),
     exposed.BEHIND: ("#c51b8a", 135),
-    exposed.PREDECESSOR: ("#f58518", 135),
     exposed.AT_ONCE: ("#d62728", 0),
     exposed.TOO_LONG: ("#f58518", 45),
 }
@@ -149,7 +147,7 @@ def _united(drawn: Sequence[_Drawn]) -> Iterator[_Drawn]:
 def _rectangle(one: _Drawn) -> str:
     bar = one.bar
     what = {
-        WAITS: f"ready, behind {kernel_name(bar.what)}",
+        WAITS: f"queued, ready to run, behind {kernel_name(bar.what)}",
         IDLE: f"idle: {bar.what}",
         EXPOSED: f"exposed: {bar.what}",
     }.get(bar.kind) or kernel_name(bar.what)
@@ -199,11 +197,11 @@ def _axis(length_us: float) -> str:
 
 def _key(bars: Iterable[Bar]) -> str:
     """Return what the fills that were used mean."""
-    used = {_fill(bar): bar for bar in bars}
+    used = {(_fill(bar), bar.kind in (IDLE, EXPOSED) and bar.kind): bar for bar in bars}
     words = dict(_SOLID.values())
     rows = []
-    for fill, bar in sorted(used.items()):
-        lost = {WAITS: "ready, but waiting", IDLE: f"idle: {bar.what}", EXPOSED: f"exposed: {bar.what}"}
+    for (fill, _), bar in sorted(used.items(), key=str):
+        lost = {WAITS: "queued, ready to run", IDLE: f"idle: {bar.what}", EXPOSED: f"exposed: {bar.what}"}
         word = words.get(fill) or lost[bar.kind]
         rows.append(f'<li><svg><rect width="22" height="12" fill="{fill}"/></svg> {_text(word)}</li>')
     return f'<ul class="key">{"".join(rows)}</ul>'

@@ -499,7 +499,7 @@ class _Kernels(Patterns):
             near = closest(text, self.words(), _LIKE_A_WORD) if text.isidentifier() else ""
             if near and text not in self.words():
                 sentence = f"{quote(text)} matches kernels of exactly that name"
-                hint = f"did you mean `{near}`, which stands for many kernels? A pattern has `*`: \"*{text}*\""
+                hint = f'did you mean `{near}`, which stands for many kernels? A pattern has `*`: "*{text}*"'
                 reader.note(item, "near-word", sentence, hint, "warning")
         return reader.values(node, f"`{key.name}`", lambda text: (text, values.kernel_pattern(text)))
 

@@ -416,7 +416,12 @@ def _strings(values: Any) -> dict[str, str]:
 
 
 def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:
-    names = ["name", "hash", "file", *(name for name in item if name in (RAISE_SHARE, GPU_MEANT) or name.startswith(EXTENDS))]
+    names = [
+        "name",
+        "hash",
+        "file",
+        *(name for name in item if name in (RAISE_SHARE, GPU_MEANT) or name.startswith(EXTENDS)),
+    ]
     return {name: _text(item.get(name)) for name in names}
 
 

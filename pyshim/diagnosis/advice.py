@@ -8,7 +8,7 @@ from pyshim.diagnosis import exposed, setting, verdict
 from pyshim.diagnosis.look import TraceAnswer
 from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, ProcessResult, together
 from pyshim.diagnosis.words import COPY, a_step, kernel_name, milliseconds, percent, streams
-from pyshim.errors import OverlapError
+from pyshim.room.command import room_command
 
 _CUDA = (
     "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number; flags as before",
@@ -76,32 +76,14 @@ def _tune(answer: TraceAnswer) -> str:
 
 def _room(answer: TraceAnswer) -> str:
     """Return the command that says what fits beside the kernel that fills the GPU, with what the trace says of it."""
-    one = answer.worst
-    computing = [kernel for kernel in one.kernels if not kernel.communication and kernel.threads and kernel.registers]
+    one, traced = answer.worst, answer.trace.trace.gpus
+    gpu = next((traced[device].name for device in one.devices if device in traced), "")
+    computing = [kernel for kernel in one.kernels if not kernel.communication]
     found = next((kernel for kernel in computing if kernel.kernel == one.one_wave_kernel), None)
-    gpu = next(
-        (_gpu_key(answer.trace.trace.gpus[device].name) for device in one.devices if _is_named(answer, device)), ""
-    )
-    if found is None:
-        return f"overlap policy room --gpu {gpu or 'GPU'} --kernel THREADS:REGISTERS says what fits"
-    block = f"{found.threads}:{found.registers}" + (f":0:{found.shared_memory}" if found.shared_memory else "")
-    beside = f"says what fits beside {kernel_name(found.kernel, 40)}"
-    return f"overlap policy room --gpu {gpu or 'GPU'} --kernel {block} {beside}"
-
-
-def _is_named(answer: TraceAnswer, device: int) -> bool:
-    gpu = answer.trace.trace.gpus.get(device)
-    return gpu is not None and bool(gpu.name)
-
-
-def _gpu_key(name: str) -> str:
-    """Return how commands call a GPU of the driver's name: h200; "" for one that is not known."""
-    from pyshim.policy import gpus
-
-    try:
-        return gpus.named(name).key
-    except OverlapError:
-        return ""
+    if found is None or not found.threads or not found.registers:
+        return f"{room_command(gpu)} says what fits"
+    command = room_command(gpu, found.threads, found.registers, dynamic=found.shared_memory or 0)
+    return f"{command} says what fits beside {kernel_name(found.kernel, 40)}"
 
 
 # ---- yes ----

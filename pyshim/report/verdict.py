@@ -19,7 +19,8 @@ from pyshim.pages.judged import carried, judged, observes
 from pyshim.pages.page import sentences
 from pyshim.report import streams
 from pyshim.report.collect import Collected, is_running, running, some
-from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
+from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED, kernels
+from pyshim.room.command import room_command
 from pyshim.start.environment import DEFAULT_POLICY, GPU_MEANT
 from pyshim.start.folder import LAST, RAISE_SHARE
 from pyshim.start.program import BUNDLED
@@ -35,7 +36,6 @@ _TUNED = "tuned"  # the name of the policy that `overlap tune` writes
 _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
-_KERNEL = "overlap policy room --gpu GPU --kernel THREADS:REGISTERS says which sizes make room, if any"
 # What to do about the commonest reason for which computation was left alone.
 _NEXT = {
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
@@ -228,8 +228,18 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
         reason, launches = counts.reasons.most_common(1)[0]
         of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
         why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
-        following = _NEXT.get(reason) or (_KERNEL if reason.startswith(_ARITHMETIC) else _EXPLAIN)
+        following = _NEXT.get(reason) or (_room(counts, reason) if reason.startswith(_ARITHMETIC) else _EXPLAIN)
     return f"nothing was changed: {'; '.join(why)}", following
+
+
+def _room(counts: _Counts, reason: str) -> str:
+    """Return the command about the kernel that was left alone for a reason most often."""
+    every = [kernel for kernel in kernels(counts.collected) if kernel.reasons.get(reason) and kernel.footprint.threads]
+    most = max(every, key=lambda kernel: kernel.reasons[reason], default=None)
+    if most is None:
+        return f"{room_command(next(iter(counts.gpus), ''))} says which sizes make room, if any"
+    of = f" for {most.plain}" if most.plain else ""
+    return f"{room_command(most.device_name, *most.footprint)} says which sizes make room{of}, if any"
 
 
 def _observed_streams(counts: _Counts, so_far: str) -> Verdict:

@@ -250,8 +250,8 @@ def test_a_step_of_training_has_an_answer(overlap, library):
             "0.520 of 2.373 ms of 4 all-reduces of 134 MB (started only when needed 95 %, behind one wave 5.0 %)"
         ],
         "next": [
-            "issue it with async_op=True as early as its input is there, and wait() where the result is needed; overlap "
-            "tune --set nccl -- torchrun ... train.py tries NCCL's settings"
+            "issue it with async_op=True as early as its input is there, and wait() where the result is needed; "
+            "overlap tune --set nccl -- torchrun ... train.py tries NCCL's settings"
         ],
     }
 

@@ -141,7 +141,7 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
         pytest.param(
             {"below_keep": 180, "no_rule": 20, "communication": 100}, "h100", {"communication": 100, "rules": True},
             f"nothing was changed: {NO_STREAM}; 180 of 200 computation launches were not shaped: too few blocks ",
-            "overlap policy room --gpu GPU --kernel ", id="too few blocks",
+            "overlap policy room --gpu h100 --kernel ", id="too few blocks",
         ),
         pytest.param(
             {"no_rule": 200}, "h100", {"rules": True}, f"nothing was changed: {NO_STREAM}; 200 of 200 ",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
 import sys
 
 import pytest
@@ -116,17 +115,3 @@ def test_a_missing_module_is_one_line_and_the_program_runs(overlap_run, clean_en
         [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", ""), "one rank says it"
-
-
-def test_the_command_about_a_kernel_is_filled_in(overlap, overlap_run, tmp_path, library):
-    """The report names the GPU and the block of the kernel that no size fits, and the command runs as it is printed."""
-    (tmp_path / "mine.yaml").write_text(
-        "policy: 1\nname: mine\ncompute:\n"
-        "  - {match: {kernel: stencil_interior}, shape: make_room, keep_at_least: 100%, when: always}\n"
-    )
-    words = ("--policy", "./mine.yaml", "--simulate", "h100", "--report", "run1", "demo-stencil")
-    assert overlap_run(*words, cwd=tmp_path).returncode == 0
-    text = overlap("report", "run1", cwd=tmp_path).stdout
-    found = re.search(r"next: overlap (policy room --gpu h100 --kernel [\d:]+) says .* for stencil_interior", text)
-    assert found, text
-    assert overlap(*found[1].split(), cwd=tmp_path).returncode == 0

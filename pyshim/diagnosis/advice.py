@@ -8,7 +8,7 @@ from pyshim.diagnosis import exposed, setting, verdict
 from pyshim.diagnosis.look import TraceAnswer
 from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, ProcessResult, together
 from pyshim.diagnosis.words import COPY, a_step, kernel_name, milliseconds, percent, streams
-from pyshim.room.command import room_command
+from pyshim.policy.room_command import room_command
 
 _CUDA = (
     "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number; flags as before",

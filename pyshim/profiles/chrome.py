@@ -207,7 +207,7 @@ class KinetoTrace(_ChromeTrace):
         "torch.profiler records them with enable_cuda_sync_events, and from CUDA 12.9 on with one call of CUPTI, too"
     )
     # As in docs/how-to/training.md, which a test compares.
-    records_code = (
+    records_code: tuple[str, ...] = (
         "config = torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)",
         "with torch.profiler.profile(experimental_config=config) as profiler:",
         '    ctypes.CDLL("libcupti.so.13").cuptiActivityEnable(36)  # from CUDA 12.9 on; 13: its major version',

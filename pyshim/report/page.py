@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pyshim import html
+from pyshim.pages import judged
 from pyshim.report import full, streams, tables
 from pyshim.report.as_json import totals
 from pyshim.report.collect import Collected
@@ -75,7 +76,7 @@ def _streams(collected: Collected) -> Iterator[str]:
         most = 100 * max(stream.share for stream in group.streams)
         by = group.creator or "(not known)"
         words = f"{streams.count(group.streams)} made by {by}: {streams.share(group.streams)}, {streams.said(group)}"
-        fill = _RAISED if group.status == streams.RAISED else _LEFT
+        fill = _RAISED if group.status == judged.RAISED else _LEFT
         bars.append(_Bar(words, most, fill, group.outcome))
     yield _figure("streams: last share of the computation", bars)
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.pages.judged import carried, judged, observes
 from pyshim.pages.page import sentences
+from pyshim.policy.room_command import room_command
 from pyshim.report import streams
 from pyshim.report.collect import Collected, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED, kernels
-from pyshim.room.command import room_command
 from pyshim.start.environment import DEFAULT_POLICY, GPU_MEANT
 from pyshim.start.folder import LAST, RAISE_SHARE
 from pyshim.start.program import BUNDLED

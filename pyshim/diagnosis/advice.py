@@ -8,7 +8,6 @@ from pyshim.diagnosis import exposed, setting, verdict
 from pyshim.diagnosis.look import TraceAnswer
 from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, ProcessResult, together
 from pyshim.diagnosis.words import COPY, a_step, kernel_name, milliseconds, percent, streams
-from pyshim.policy.room_command import room_command
 
 _CUDA = (
     "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number; flags as before",
@@ -76,6 +75,8 @@ def _tune(answer: TraceAnswer) -> str:
 
 def _room(answer: TraceAnswer) -> str:
     """Return the command that says what fits beside the kernel that fills the GPU, with what the trace says of it."""
+    from pyshim.policy.room_command import room_command  # most answers do not need it
+
     one, traced = answer.worst, answer.trace.trace.gpus
     gpu = next((traced[device].name for device in one.devices if device in traced), "")
     computing = [kernel for kernel in one.kernels if not kernel.communication]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 
 import pytest
@@ -115,3 +116,20 @@ def test_a_missing_module_is_one_line_and_the_program_runs(overlap_run, clean_en
         [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", ""), "one rank says it"
+
+
+@pytest.mark.parametrize("words", [[], ["srun"], ["sh", "-c", "true; srun demo-stencil; true"]])
+def test_the_last_line_in_a_job_is_about_what_ran(overlap, overlap_run, tmp_path, library, words):
+    """Behind srun, and inside salloc, the starter uses no GPU: that says nothing about the program that it starts."""
+    srun = tmp_path / "srun"
+    srun.write_text('#!/bin/sh\nSLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=1 "$@"\n')
+    srun.chmod(0o755)
+    env = {"SLURM_JOB_ID": "7", "SLURM_JOBID": "7", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    program = words if words[:1] == ["sh"] else [*words, "demo-stencil"]
+    done = overlap_run("--simulate", "h100", "--report", "run1", *program, cwd=tmp_path, env=env)
+    *_, last = done.stderr.splitlines()
+    assert done.returncode == 0 and last.startswith("overlap: raised 1 of 2 streams (117 of 160 launches), "), (
+        done.stderr
+    )
+    assert "never used" not in done.stderr
+    assert overlap("report", "run1", cwd=tmp_path).stdout.startswith("done: raised 1 of 2 streams ")

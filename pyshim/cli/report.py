@@ -10,6 +10,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from pyshim.cli import html
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 
 if TYPE_CHECKING:
@@ -19,13 +20,11 @@ if TYPE_CHECKING:
     from pyshim.cli.parser import Parser
     from pyshim.report.collect import Collected
 
-RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
-_FAR = 6
-_FINDINGS = 10  # of many processes
 EPILOG = """\
 examples:
   overlap report out
   overlap report out --full
+  overlap report out --html report.html
   overlap report out/20261127-093005-4711 --check
   overlap report /srv/overlap --jobs
 
@@ -56,9 +55,9 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
         metavar="FILE",
         help="with --jobs: also write metrics for the node exporter's textfile collector",
     )
+    html.add_to(parser)
     parser.set_defaults(run=_run)
     parser.removed = {
-        **dict.fromkeys(("--html", "--force"), "the same text: overlap report DIR --full > FILE"),
         "--compare": "which of two is faster: overlap tune --arm NAME=POLICY -- PROGRAM, which repeats both in turns",
     }
 
@@ -77,6 +76,7 @@ def _run(options: argparse.Namespace) -> int:
         from pyshim.cli import jobs
 
         return jobs.run(options.directory, options.json, options.csv, options.prometheus)
+    html.check(options)
     failed = _fetch(options.directory) if options.fetch else False
     with ui.progress(f"making the report of {', '.join(options.directory)}"):
         collected = collect(*options.directory)
@@ -86,13 +86,17 @@ def _run(options: argparse.Namespace) -> int:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
+    if options.html:
+        from pyshim.report.page import page
+
+        html.put(page(collected, found, about), options)
     if options.json:
         data = as_json(collected, found, about)
         # Thousands of processes are for a program to read, and take a second less to write so.
         ui.answer(json.dumps(data, indent=2 if len(collected.pages) <= FEW else None))
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
-    else:
+    elif options.html != html.STDOUT:
         _show(collected, found, about, options.full)
     return FINDINGS if failed or (options.check and found) else 0
 
@@ -100,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
 def _refuse_mixed(options: argparse.Namespace) -> None:
     """Raise OverlapError for an option that goes with --jobs only, or not with it."""
     if options.jobs:
-        mixed = [name for name in ("full", "check", "fetch") if getattr(options, name)]
+        mixed = [name for name in ("full", "check", "fetch", "html", "force") if getattr(options, name)]
         if mixed:
             raise OverlapError(f"--{mixed[0]} is of one run, and --jobs of all", "leave one of the two out", USAGE)
         if options.json and options.csv:
@@ -143,57 +147,19 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
     full: print all warnings, notes, what was run, and tables."""
     from pyshim.cli import ui
     from pyshim.report import tables
-    from pyshim.report.verdict import verdict
+    from pyshim.report.full import lines, sheets
 
-    for name, sentence in verdict(collected)._asdict().items():
+    for name, sentence in lines(collected, found, about, full):
         ui.sentence(f"{name}: {sentence}")
-    most = (len(found) if len(collected.pages) <= tables.FEW else _FINDINGS) if full else 1
-    for sentence in found[:most]:
-        ui.sentence(f"warning: {sentence}")
-    more = len(found) - most
     if not full:
+        more = len(found) - 1
         also = f"{more:,} more warning{'s' * (more > 1)}, " if more > 0 else ""
         ui.show(f"--full: {also}notes, processes, reasons, streams, rules, kernels")
         return
-    if more > 0:
-        ui.sentence(f"warning: {more:,} more: --json has all")
-    for sentence in about:
-        ui.sentence(f"note: {sentence}")
     for line in (*tables.runs(collected), *tables.devices(collected)):
         ui.show(ui.printable(line))
-    _show_tables(collected)
-
-
-def _show_tables(collected: Collected) -> None:
-    """Print the tables, each after an empty line."""
-    from pyshim.cli import ui
-    from pyshim.report import streams, tables
-
-    def table(heads: Sequence[str], rows: list[list[str]], left: tuple[int, ...]) -> None:
-        if rows:
-            ui.show()
-            ui.table(heads, rows, left=left)
-
-    if len(collected.pages) > tables.FEW:
-        _show_many(collected)
-    else:
-        table(tables.HEADS, tables.processes(collected), (0, 2, 3))
-    table(("launches", "share", "reason", "meaning"), tables.reasons(collected), (2, 3))
-    table(streams.HEADS, streams.rows(collected), (1, 2, 5))
-    table(("count", "what"), tables.others(collected), (1,))
-    table(RULES, tables.rules(collected), (0, 1, 6))
-    table(tables.KERNEL_HEADS, tables.by_kernel(collected), (0, len(tables.KERNEL_HEADS) - 1))
-
-
-def _show_many(collected: Collected) -> None:
-    from pyshim.cli import ui
-    from pyshim.report import tables
-
-    ui.show()
-    ui.table(tables.SUMMED_HEADS, tables.summed(collected), left=(2, 3, 4))
-    far = tables.far(collected)
-    if far:
-        more = f"; the farthest {_FAR} of {len(far):,}" if len(far) > _FAR else ""
+    for sheet in sheets(collected):
         ui.show()
-        ui.show(f"far from the others of their kind{more} (--json has every process):")
-        ui.table(tables.HEADS, [tables.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))
+        if sheet.said:
+            ui.show(sheet.said)
+        ui.table(sheet.heads, sheet.rows, left=sheet.left)

@@ -163,6 +163,10 @@ def start(arguments: list[str], base: Mapping[str, str]) -> int:
     ours, command = split(arguments)
     options = _options(ours)
     if not command and not options.dry_run:
+        if options.simulate is not None:
+            from pyshim.start.driver import parse
+
+            parse(options.simulate)  # raises where the program was taken for the GPU
         raise OverlapError("no program to run", USAGE, LAUNCHER_FAILED)
     path = ""
     made: plan.Plan | None = None
@@ -180,7 +184,7 @@ def start(arguments: list[str], base: Mapping[str, str]) -> int:
         # A mistake of ours is no reason for the program to fail.
         if options.strict or options.dry_run:
             raise
-        _say(f"mistake in overlap-run ({type(error).__name__}: {error}): the program runs without the library")
+        _say_mistake(error)
         result = dict(base)
     if options.dry_run:
         return _describe(path, added(base, result), made)
@@ -191,6 +195,19 @@ def _say(sentence: str) -> None:
     from pyshim.cli import ui
 
     ui.say(sentence)
+
+
+def _say_mistake(error: Exception) -> None:
+    """One rank says it: the others have the same mistake."""
+    from pyshim.start.folder import rank
+
+    if rank(os.environ):
+        return
+    from pyshim.cli import bug_log
+
+    path = bug_log.write(error)
+    log = f"; please report it with {path}, which has versions and the place" if path else ""
+    _say(f"mistake in overlap-run ({bug_log.said(error)}): the program runs without the library{log}")
 
 
 def _prepare(

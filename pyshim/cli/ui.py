@@ -316,10 +316,17 @@ def _guarded(body: Callable[[], int]) -> int:
     except Exception as error:
         if _is_interrupted(error):
             return _INTERRUPTED
+        from pyshim.cli import bug_log
+
+        say(f"error: a mistake in overlap-run itself: {bug_log.said(error)}")
+        path = bug_log.write(error)
+        if path:
+            say(f"help: please report it with {path}, which has versions and the place")
+            return BUG
         import traceback
 
         diagnose("\n".join(map(printable, traceback.format_exc().rstrip().splitlines())))
-        say("error: this is a mistake in overlap-run itself; please report it with the lines above")
+        say("help: please report it with the lines above")
         return BUG
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyshim.diagnosis import exposed, setting, verdict
 from pyshim.diagnosis.look import TraceAnswer
 from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, ProcessResult, together
-from pyshim.diagnosis.words import COPY, a_step, milliseconds, percent, streams
+from pyshim.diagnosis.words import COPY, a_step, kernel_name, milliseconds, percent, streams
 
 _CUDA = (
     "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number; flags as before",
@@ -16,32 +16,34 @@ _CUDA = (
 _HIP = tuple(line.replace("cuda", "hip") for line in _CUDA)
 _TORCH = "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority"
 _TORCH_WORK = "with torch.cuda.stream(stream): ...  # the work that waits"
-_TORCH_NCCL = "TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL"
+_TORCH_NCCL = "TORCH_NCCL_HIGH_PRIORITY=1 torchrun ... train.py  # for the streams of NCCL"
 _SHORT_KERNEL_US = 20.0  # the median; tracing a launch takes some microseconds
+_ONE_GAP = 1.5  # gaps a step
 _SHORT_US = 100.0  # gaps of this mean length are those of single launches
-_TUNE = "overlap tune --set nccl -- PROGRAM tries NCCL's settings"
+# How the program of a trace is started, and how behind overlap-run.
+_PROGRAM = "PROGRAM", "overlap-run PROGRAM"
+_PYTHON = "python train.py", "overlap-run python train.py"
+_TORCHRUN = "torchrun ... train.py", "overlap-run torchrun ... train.py"
+_MPIRUN = "mpirun ... ./program", "mpirun ... overlap-run ./program"
 
 
 def next_step(answer: TraceAnswer) -> str:
     """Return a sentence about the verdict that leads."""
     one, kind = answer.worst, answer.verdicts[0].kind
     if kind == verdict.YES:
-        return _raise(one)
+        return _raise(answer)
     if kind == verdict.HOST_LATE:
-        return _host(one) + _traced(one)
+        return _host(one) + _traced(answer)
     if kind == verdict.LATE_RANKS:
         return _late(answer)
     if kind in (verdict.AT_ONCE, verdict.TOO_LONG, verdict.SAME_STREAM):
-        return _communication(one, kind)
+        return _communication(answer, kind)
     if kind == verdict.COPIES:
         return _copies(one)
     if kind == verdict.NOT_KNOWN:
         return _record(answer)
     if kind == verdict.ONE_WAVE:
-        return (
-            "launch what waits before the kernel that fills the GPU, or leave it room: "
-            "overlap policy room --gpu GPU --kernel ... says what fits"
-        )
+        return f"launch what waits before the kernel that fills the GPU, or leave it room: {_room(answer)}"
     if kind == verdict.ONE_STREAM:
         return _one_stream(one)
     return "make the kernels faster: overlap explain TRACE --full lists those that take longest"
@@ -55,11 +57,42 @@ def _is_amd(one: ProcessResult) -> bool:
     return setting.AMD in one.setting
 
 
+def _started(answer: TraceAnswer) -> tuple[str, str]:
+    """Return how the program of the trace is started, without overlap-run and with it."""
+    one = answer.worst
+    many = len(answer.processes) > 1 or one.rank is not None
+    if _is_torch(one):
+        return _TORCHRUN if many or one.communication_us else _PYTHON
+    return _MPIRUN if many or setting.MPI in one.setting else _PROGRAM
+
+
+def _tune(answer: TraceAnswer) -> str:
+    """Return the end of a sentence that offers to try NCCL's settings, where NCCL is in the trace."""
+    if setting.NCCL not in answer.worst.setting:
+        return ""
+    return f"; overlap tune --set nccl -- {_started(answer)[0]} tries NCCL's settings"
+
+
+def _room(answer: TraceAnswer) -> str:
+    """Return the command that says what fits beside the kernel that fills the GPU, with what the trace says of it."""
+    from pyshim.policy.room_command import room_command  # most answers do not need it
+
+    one, traced = answer.worst, answer.trace.trace.gpus
+    gpu = next((traced[device].name for device in one.devices if device in traced), "")
+    computing = [kernel for kernel in one.kernels if not kernel.communication]
+    found = next((kernel for kernel in computing if kernel.kernel == one.one_wave_kernel), None)
+    if found is None or not found.threads or not found.registers:
+        return f"{room_command(gpu)} says what fits"
+    command = room_command(gpu, found.threads, found.registers, dynamic=found.shared_memory or 0)
+    return f"{command} says what fits beside {kernel_name(found.kernel, 40)}"
+
+
 # ---- yes ----
 
 
-def _raise(one: ProcessResult) -> str:
+def _raise(answer: TraceAnswer) -> str:
     """Return how the streams get their priority."""
+    one = answer.worst
     share = percent(max(together(one.raising).values()))
     defaults = [raised.stream for raised in one.raising if raised.default]
     if defaults:
@@ -74,11 +107,18 @@ def _raise(one: ProcessResult) -> str:
         return "overlap-run does not if the program itself set the priorities in the trace: write it"
     if not any(raised.share for raised in one.raising) and {found.kernel for found in one.inversions} == {COPY}:
         return "overlap-run raises only streams that launch kernels, too: write it"
-    return f"overlap-run PROGRAM does it by default ({share} of the computation), or write it"
+    return f"{_started(answer)[1]} does it by default ({share} of the computation), or write it"
 
 
-def code(one: ProcessResult) -> Sequence[str]:
-    """Return the lines that an author would write."""
+def code(answer: TraceAnswer) -> Sequence[str]:
+    """Return the lines that an author would write: those that give priorities, or that record what is missing."""
+    kinds = [found.kind for found in answer.verdicts]
+    if verdict.YES in kinds:
+        return _priorities(answer.worst)
+    return answer.trace.trace.records_code if kinds[0] == verdict.NOT_KNOWN and not answer.simulated else ()
+
+
+def _priorities(one: ProcessResult) -> Sequence[str]:
     if _is_torch(one):
         lines: tuple[str, ...] = _TORCH, _TORCH_NCCL if one.communication_us else _TORCH_WORK
         lower = "front = torch.cuda.Stream(priority=0)  #"
@@ -97,6 +137,9 @@ def _host(one: ProcessResult) -> str:
     idle = one.idle
     if one.kinds and one.idle.host_us < NEXT_TO_NOTHING * one.span_us:
         return "launch computation that can run beside the communication, before the host waits or does other work"
+    if one.one_gap_us and not idle.longest_in:
+        what = "data loading, logging, a checkpoint" if _is_torch(one) else "work of the host, I/O, messages"
+        return f"one gap makes up most of the idle time ({milliseconds(one.one_gap_us)}): look for {what} there"
     if idle.after_wait_us > idle.host_us / 2:
         how = ".item(), .cpu(), print of a tensor" if _is_torch(one) else "synchronizations and blocking copies"
         return f"the host waits for the GPU and only then launches more: take {how} out of the step, or launch ahead"
@@ -111,14 +154,18 @@ def _host(one: ProcessResult) -> str:
         worker = "; more workers and prefetch_factor load ahead" if "DataLoader" in idle.longest_in else ""
         return f"look at {idle.longest_in[:40]}, in which the GPU is idle for the longest time{worker}"
     what = "data loading, logging, checkpoints" if _is_torch(one) else "work of the host, I/O, messages"
+    if idle.gaps < _ONE_GAP:
+        return f"one gap {a_step(one)} makes up the idle time: take {what} out of the step, or put it on another thread"
     return f"few long gaps make up the idle time: take {what} out of the step, or put it on another thread"
 
 
-def _traced(one: ProcessResult) -> str:
+def _traced(answer: TraceAnswer) -> str:
     """Tracing a launch takes microseconds of the host: among short kernels it makes a host late that is not."""
+    one = answer.worst
     if one.streams < 2 or one.kernel_us > _SHORT_KERNEL_US:
         return ""
-    return ". Tracing makes the host late where kernels are this short: overlap tune -- PROGRAM compares untraced runs"
+    untraced = f"overlap tune -- {_started(answer)[0]} compares untraced runs"
+    return f". Tracing makes the host late where kernels are this short: {untraced}"
 
 
 # ---- communication ----
@@ -153,24 +200,24 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _communication(one: ProcessResult, kind: str) -> str:
+def _communication(answer: TraceAnswer, kind: str) -> str:
     """Return the options that let a collective start earlier or take less time."""
-    causes = {
-        verdict.AT_ONCE: (exposed.AT_ONCE,),
-        verdict.TOO_LONG: (exposed.TOO_LONG, exposed.PREDECESSOR),
-        verdict.SAME_STREAM: (exposed.SAME_STREAM,),
+    one, tune = answer.worst, _tune(answer)
+    cause = {
+        verdict.AT_ONCE: exposed.AT_ONCE,
+        verdict.TOO_LONG: exposed.TOO_LONG,
+        verdict.SAME_STREAM: exposed.SAME_STREAM,
     }[kind]
-    name = max(one.kinds, key=lambda of: sum(of.causes.get(cause, 0.0) for cause in causes)).name
-    tune = f"; {_TUNE}" if setting.NCCL in one.setting else ""
+    name = max(one.kinds, key=lambda of: of.causes.get(cause, 0.0)).name
     if not _is_torch(one):
         return _start_early(kind) + tune
     if kind == verdict.SAME_STREAM:
         return f"issue it with async_op=True, compute something else, and wait() where the result is needed{tune}"
     if kind == verdict.TOO_LONG:
         fewer = {
-            "all-reduce": "accumulate gradients (no_sync), or reduce them in bf16",
-            "all-gather": "gather in bf16, shard over fewer ranks (HSDP), or larger batches",
-            "reduce-scatter": "reduce in bf16, accumulate gradients, or shard over fewer ranks (HSDP)",
+            "all-reduce": "accumulate gradients over several batches, or reduce them in bf16",
+            "all-gather": "gather in bf16, shard over fewer ranks, or larger batches",
+            "reduce-scatter": "reduce in bf16, accumulate gradients, or shard over fewer ranks",
             "all-to-all": "keep experts within a node, or send fp8",
         }.get(name, "send less, or compute more at a time")
         return f"{fewer}{tune}"
@@ -178,30 +225,18 @@ def _communication(one: ProcessResult, kind: str) -> str:
 
 
 def _torch_options(one: ProcessResult, name: str) -> str:
-    """Return the options by which frameworks start a collective ahead of the computation that needs it."""
-    if name == "all-reduce":
-        if setting.DDP in one.setting:
-            return "DDP: a smaller bucket_cap_mb starts all-reduces earlier, static_graph=True frees their order"
-        return "DDP's bucket_cap_mb, or Megatron's --overlap-grad-reduce and --tp-comm-overlap, start it earlier"
+    """Return how to start a collective earlier: by the options of the frameworks in the trace."""
+    if name == "all-reduce" and setting.DDP in one.setting:
+        return "DDP: a smaller bucket_cap_mb starts all-reduces earlier, static_graph=True frees their order"
     if name in ("all-gather", "reduce-scatter"):
         if setting.FSDP2 in one.setting:
             return "FSDP2: set_modules_to_forward_prefetch and set_modules_to_backward_prefetch start it earlier"
         if setting.FSDP1 in one.setting:
             return "FSDP: forward_prefetch=True and BackwardPrefetch.BACKWARD_PRE start it earlier"
-        return (
-            "FSDP2's set_modules_to_forward_prefetch, or Megatron's --overlap-param-gather and --overlap-grad-reduce, "
-            "start it earlier"
-        )
     if name == "all-to-all":
-        return (
-            "split the batch, and compute one half beside the other's all-to-all (TorchRec's TrainPipelineSparseDist, "
-            "Megatron's --overlap-moe-expert-parallel-comm)"
-        )
+        return "split the batch, and compute one half beside the other half's all-to-all"
     if name == "send and receive":
-        return (
-            "begin it before computation that does not need it: all-to-alls with TorchRec's TrainPipelineSparseDist, "
-            "pipelines with Megatron's --overlap-p2p-communication"
-        )
+        return "begin it before computation that does not need it, and wait() where the result is needed"
     return "issue it with async_op=True as early as its input is there, and wait() where the result is needed"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyshim.diagnosis import exposed, verdict
+from pyshim.diagnosis import idle as gap
+from pyshim.diagnosis import verdict
 from pyshim.diagnosis.advice import code, next_step
 from pyshim.diagnosis.look import TraceAnswer, member_name, rank_name
 from pyshim.diagnosis.parts import Part, Prose, cut
@@ -62,8 +63,8 @@ def _lines(answer: TraceAnswer) -> Iterator[tuple[str, str]]:
     for fault in dict.fromkeys(fault for process in answer.processes for fault in process.faults):
         yield "fault", fault
     yield "next", next_step(answer)
-    if verdict.YES in kinds:
-        lines = code(one)
+    lines = code(answer)
+    if lines:
         yield "write", lines[0]
         for line in lines[1:]:
             yield "", line
@@ -97,29 +98,16 @@ def _step(answer: TraceAnswer) -> str:
 def _idle(one: ProcessResult) -> str:
     idle, whole = one.idle, one.span_us or 1.0
     parts = [
-        ("the host has not launched more", idle.host_us),
-        ("launched work starts", idle.start_us),
-        ("it waits for an event", idle.event_us),
-        ("not known", idle.unknown_us),
+        (gap.HOST, idle.host_us),
+        (gap.START, idle.start_us),
+        (gap.EVENT, idle.event_us),
+        (gap.UNKNOWN, idle.unknown_us),
     ]
     shown = [f"{word} {percent(time / whole)}" for word, time in parts if time > 0.001 * whole]
     if idle.after_wait_us > 0.001 * whole:
         shown[0] += f" ({percent(idle.after_wait_us / whole)} after it waited for the GPU)"
     where = f" in {idle.longest_in[:_NAME]}" if idle.longest_in else ""
     return f"{', '.join(shown)}; longest {milliseconds(idle.longest_us)}{where}"
-
-
-_CAUSES = {
-    exposed.LATE_RANKS: "late ranks",
-    exposed.SAME_STREAM: "on the computing stream",
-    exposed.HOST_LATE: "the host is late",
-    exposed.ONE_WAVE: "behind one wave",
-    exposed.BEHIND: "behind a kernel",
-    exposed.PREDECESSOR: "behind a collective",
-    exposed.AT_ONCE: "waited for at once",
-    exposed.TOO_LONG: "outlasts computation",
-    exposed.UNKNOWN: "not known",
-}
 
 
 def _exposed(one: ProcessResult) -> str:
@@ -130,7 +118,7 @@ def _exposed(one: ProcessResult) -> str:
             continue
         each = f" of {size(kind.bytes)}" if kind.bytes else ""
         causes = ", ".join(
-            f"{_CAUSES[cause]} {percent(time / kind.exposed_us)}"
+            f"{cause} {percent(time / kind.exposed_us)}"
             for cause, time in list(kind.causes.items())[:2]
             if time > 0.005 * kind.exposed_us
         )
@@ -150,12 +138,12 @@ def _ranks(answer: TraceAnswer) -> str:
     assert ranks is not None
     counted = max(row.collectives for row in ranks.rows)
     late = [
-        f"{rank_name(member_name(row.member, answer.processes))} arrives last {percent(row.last / row.collectives)}"
+        f"{rank_name(member_name(row.member, answer.processes))} begins last in {percent(row.last / row.collectives)}"
         for row in ranks.late()
     ]
     shown, more = cut(late, 3)
     who = ", ".join(shown) + (f" and {more} more" if more else "")
-    return f"{percent(ranks.waiting)} of {counted:,} shared collectives is waiting for ranks; {who} of the time"
+    return f"{percent(ranks.waiting)} of {counted:,} shared collectives is waiting for late ranks; {who} of them"
 
 
 def _behind(one: ProcessResult) -> str:
@@ -168,7 +156,8 @@ def _behind(one: ProcessResult) -> str:
     least = "at least " if any(found.at_least for found in one.inversions) else ""
     waiters = {waiter for found in one.inversions for waiter in found.waiters}
     waits = (
-        f"{kernel_name(first.kernel, _NAME)} on {on} stands ready {least}{milliseconds(one.waited_us)} {a_step(one)}"
+        f"{kernel_name(first.kernel, _NAME)} on {on} is queued, ready to run, for "
+        f"{least}{milliseconds(one.waited_us)} {a_step(one)}"
     )
     front = f"{kernel_name(first.behind, _NAME)} on {behind}"
     return f"{waits} behind {front}{more}; {_who(waiters)} for it"

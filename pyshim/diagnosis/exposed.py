@@ -7,13 +7,13 @@ Taken in this order, for the exposed time of each collective:
 2. The same stream: the computation that follows is on the collective's own stream, so it could not have run beside it.
 3. The host is late: up to the return of the call that launched the computation that follows, unless the host waited
    for the collective.
-4. One wave, or another kernel: as long as the collective stood ready behind a kernel of another stream (blocked.py),
-   whose blocks were all resident at once, or not.
-5. Its predecessor: as long as it stood ready behind a collective of its own stream, while computation ran.
-6. Waited for at once: no computation ran any more when the collective began.
-7. Too long: computation ran when it began, and ended first.
+4. One wave, or another kernel: as long as the collective was queued, ready to run, behind a kernel of another stream
+   (blocked.py), whose blocks were all resident at once, or not.
+5. Too much communication: as long as it was ready behind a collective of its own stream while computation ran; and the
+   rest of one that began beside computation, which ended first.
+6. Waited for at once: it started only when its result was needed, because no computation ran any more.
 
-Without launch calls in the trace, what is left of 3 to 7 is not known.
+Without launch calls in the trace, what is left of 3 to 6 is not known.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from pyshim.diagnosis.shares import Timeline, exposed_by_kernel
 from pyshim.profiles.kernel_names import readable
 from pyshim.profiles.record import TracedLaunch
 
-LATE_RANKS, SAME_STREAM, HOST_LATE = "late ranks", "same stream", "host late"
-ONE_WAVE, BEHIND, PREDECESSOR = "behind one wave", "behind a kernel", "behind a collective"
-AT_ONCE, TOO_LONG, UNKNOWN = "waited for at once", "longer than computation", "not known"
-CAUSES = (LATE_RANKS, SAME_STREAM, HOST_LATE, ONE_WAVE, BEHIND, PREDECESSOR, AT_ONCE, TOO_LONG, UNKNOWN)
+LATE_RANKS, SAME_STREAM, HOST_LATE = "late ranks", "on the computing stream", "the host is late"
+ONE_WAVE, BEHIND = "behind one wave", "behind a kernel"
+AT_ONCE, TOO_LONG, UNKNOWN = "started only when needed", "too much communication", "not known"
+CAUSES = (LATE_RANKS, SAME_STREAM, HOST_LATE, ONE_WAVE, BEHIND, AT_ONCE, TOO_LONG, UNKNOWN)
 
 _COMPUTES = 0.1  # of a GPU's computation: what a stream carries that is said to compute
 _AT_ONCE_US = 2.0  # from the start of a collective to the first moment in which nothing computes
@@ -95,7 +95,7 @@ class CollectiveRun:
             left += last - launched
         for cause, most in (
             (ONE_WAVE if self.one_wave else BEHIND, self.blocked_us),
-            (PREDECESSOR, self.queued_us),
+            (TOO_LONG, self.queued_us),
             (UNKNOWN if not self.told else TOO_LONG if self.computing else AT_ONCE, left),
         ):
             found[cause] += min(left, most)

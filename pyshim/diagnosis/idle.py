@@ -3,7 +3,7 @@
 - The host is late: it launched that work when the gap had begun. The whole gap counts, with the time in which the work
   begins, unless the work then waits for an event. Of this, `after_wait_us` is in gaps that began while the host waited
   for the GPU, in a synchronization or a blocking copy: it had launched nothing ahead.
-- The GPU starts: short gaps before work that was launched ahead, as between kernels that depend on each other.
+- Launch latency: short gaps before work that was launched ahead, as between kernels that depend on each other.
 - An event: the work's stream waited for one, as for another GPU's work, or for what the trace does not say.
 - Not known: no launch call is in the trace, or the work was launched and nothing says why it did not begin.
 
@@ -31,7 +31,7 @@ _BLOCKED_US = 10.0  # a shorter call has waited for nothing
 HOST, AFTER_WAIT, START, EVENT, UNKNOWN = (
     "the host is late",
     "the host is late, after it waited",
-    "work starts",
+    "launch latency",
     "waits for an event",
     "not known",
 )
@@ -49,6 +49,7 @@ class Idle:
     gaps: float = 0.0  # longer than START_US, in a step
     longest_us: float = 0.0  # of all steps
     longest_in: str = ""  # the range of the host, if it has a name
+    longest_by_host: bool = False  # the host was late
 
 
 class Piece(NamedTuple):
@@ -120,6 +121,7 @@ def summary(of_gpus: Sequence[Sequence[Piece]], steps: int, ranges: Sequence[Nam
         gaps=count / parts,
         longest_us=longest.end_us - longest.start_us,
         longest_in=_innermost(longest, short) if longest.cause in (HOST, AFTER_WAIT) else "",
+        longest_by_host=longest.cause in (HOST, AFTER_WAIT),
     )
 
 

@@ -214,6 +214,7 @@ class Inversions:
             major=_streams(waits.major, count, self.is_default),
             one_wave_us=sum(wait.length_us for wait in waits.one_wave) / count,
             one_wave_lost_us=self._lost(waits.one_wave) / count,
+            one_wave_kernel=_mostly_behind([*waits.one_wave, *(wait for wait in waits.unclaimed if wait.one_wave)]),
             raised_us=sum(wait.length_us for wait in waits.raised) / count,
             unclaimed_us=_any_of(waits.unclaimed) / count,
             unclaimed_one_wave_us=_any_of(wait for wait in waits.unclaimed if wait.one_wave) / count,
@@ -241,6 +242,14 @@ class Inversions:
         """Return the time in which any of it ran in the steps."""
         begin, end = self.bounds[0], self.bounds[-1]
         return union((max(begin, work.start_us), min(end, work.end_us)) for work in works)
+
+
+def _mostly_behind(waits: Iterable[Blocked]) -> str:
+    """Return the kernel behind which most of it waited, "" without waits."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for wait in waits:
+        sums[wait.behind.kernel] += wait.length_us
+    return max(sums, key=lambda kernel: sums[kernel], default="")
 
 
 def _any_of(waits: Iterable[Blocked]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from pyshim.diagnosis.result import ProcessResult, TraceResult
 from pyshim.diagnosis.verdict import Late, Verdict, is_worth, verdicts
 from pyshim.errors import USAGE, OverlapError
 from pyshim.profiles.folder import files
+from pyshim.start.folder import is_report
 
 if TYPE_CHECKING:
     from pyshim.diagnosis.ranks import Member, Ranks
@@ -94,6 +96,10 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
     if not processes:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
         sentence = f"{source}: no kernel of a GPU in it" if found else f"{source} holds no trace"
+        reports = [path for path in paths if is_report(path)]
+        if reports:
+            sentence = f"{reports[0]} is a report of overlap-run, and holds no trace"
+            raise OverlapError(sentence, f"overlap report {shlex.quote(reports[0])}", USAGE)
         raise OverlapError(sentence, "; ".join(notes) or hint, USAGE)
     ranks, processes = _compared(processes)
     # Where a file is torn, what its last work was waited for is not in it.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from typing import NamedTuple
 
+from pyshim import html
 from pyshim.diagnosis import exposed, idle, verdict
 from pyshim.diagnosis.exposed import CollectiveRun
 from pyshim.diagnosis.find import COMMUNICATES, COMPUTES, COPIES, IDLE, WAITS
@@ -18,7 +18,6 @@ from pyshim.diagnosis.look import TraceAnswer
 from pyshim.diagnosis.queues import Place
 from pyshim.diagnosis.result import Bar
 from pyshim.diagnosis.words import kernel_name, milliseconds, percent
-from pyshim.errors import printable
 
 EXPOSED = "exposed"
 _LANES, _TICKS, _BARS = 24, 4, 1000  # lanes at most, marks of time, parts of a step that can be told apart
@@ -31,30 +30,25 @@ _SOLID = {
 # Hatched, by cause: colour, angle.
 _HATCHED: dict[str, tuple[str, int]] = {
     "ready": ("#c51b8a", 45),
-    idle.HOST: ("#b279a2", 45),
+    idle.HOST: ("#b279a2", 45),  # which also exposes communication
     idle.AFTER_WAIT: ("#9467bd", 135),
     idle.START: ("#9d9d9d", 90),
     idle.EVENT: ("#54a24b", 45),
     idle.UNKNOWN: ("#888888", 0),
     exposed.LATE_RANKS: ("#e45756", 45),
     exposed.SAME_STREAM: ("#eeca3b", 135),
-    exposed.HOST_LATE: ("#b279a2", 135),
     exposed.ONE_WAVE: ("#72b7b2", 45),
     exposed.BEHIND: ("#c51b8a", 135),
-    exposed.PREDECESSOR: ("#f58518", 135),
     exposed.AT_ONCE: ("#d62728", 0),
     exposed.TOO_LONG: ("#f58518", 45),
 }
 _CAUSES = list(_HATCHED)
 STYLE = """\
-figure { margin: 0; font-size: 12px } figcaption { color: var(--dim); margin: 6px 0 }
 figure input { margin-left: 10px }
 .lanes { overflow-x: auto } .lane { position: relative; border-top: 1px solid var(--line) }
 .lane span { position: sticky; left: 0; color: var(--dim) } .lane svg { display: block; width: 100%; height: 20px }
 .lane.time svg { height: 14px } .lane.time text { fill: var(--dim); font-size: 11px }
 @media (max-width: 600px) { .lane.time text:nth-child(even) { display: none } }
-.key { display: flex; flex-wrap: wrap; gap: 2px 16px; margin: 6px 0; padding: 0; list-style: none }
-.key svg { width: 22px; height: 12px; vertical-align: -1px }
 """ + "".join(f"#zoom{zoom}:checked ~ .lanes > .lane {{ width: {zoom}00% }}\n" for zoom in _ZOOMS)
 
 
@@ -86,11 +80,11 @@ def picture(answer: TraceAnswer) -> str:
     for place in shown:
         drawn = [_Drawn((bar.start_us - begin) * scale, (bar.end_us - begin) * scale, bar, 1) for bar in lanes[place]]
         rectangles = "".join(_rectangle(one) for one in _united(drawn))
-        parts.append(f'<div class="lane"><span>{_text(_name(place, raised))}</span><svg>{rectangles}</svg></div>')
+        parts.append(f'<div class="lane"><span>{html.text(_name(place, raised))}</span><svg>{rectangles}</svg></div>')
     parts += [
         "</div>",
         _key(bars),
-        f"<figcaption>{_text(_caption(answer, len(lanes) - len(shown)))}</figcaption></figure>",
+        f"<figcaption>{html.text(_caption(answer, len(lanes) - len(shown)))}</figcaption></figure>",
     ]
     return "\n".join(parts)
 
@@ -149,14 +143,14 @@ def _united(drawn: Sequence[_Drawn]) -> Iterator[_Drawn]:
 def _rectangle(one: _Drawn) -> str:
     bar = one.bar
     what = {
-        WAITS: f"ready, behind {kernel_name(bar.what)}",
+        WAITS: f"queued, ready to run, behind {kernel_name(bar.what)}",
         IDLE: f"idle: {bar.what}",
         EXPOSED: f"exposed: {bar.what}",
     }.get(bar.kind) or kernel_name(bar.what)
     more = f" and {one.pieces - 1} more" if one.pieces > 1 else ""
     return (
         f'<rect class="{bar.kind}" x="{100 * one.left:.3f}%" width="{max(0.02, 100 * (one.right - one.left)):.3f}%" '
-        f'height="20" fill="{_fill(bar)}"><title>{_text(what + more)}: {milliseconds(bar.end_us - bar.start_us)}'
+        f'height="20" fill="{_fill(bar)}"><title>{html.text(what + more)}: {milliseconds(bar.end_us - bar.start_us)}'
         "</title></rect>"
     )
 
@@ -199,14 +193,13 @@ def _axis(length_us: float) -> str:
 
 def _key(bars: Iterable[Bar]) -> str:
     """Return what the fills that were used mean."""
-    used = {_fill(bar): bar for bar in bars}
+    used = {(_fill(bar), bar.kind in (IDLE, EXPOSED) and bar.kind): bar for bar in bars}
     words = dict(_SOLID.values())
-    rows = []
-    for fill, bar in sorted(used.items()):
-        lost = {WAITS: "ready, but waiting", IDLE: f"idle: {bar.what}", EXPOSED: f"exposed: {bar.what}"}
-        word = words.get(fill) or lost[bar.kind]
-        rows.append(f'<li><svg><rect width="22" height="12" fill="{fill}"/></svg> {_text(word)}</li>')
-    return f'<ul class="key">{"".join(rows)}</ul>'
+    found = []
+    for (fill, _), bar in sorted(used.items(), key=str):
+        lost = {WAITS: "queued, ready to run", IDLE: f"idle: {bar.what}", EXPOSED: f"exposed: {bar.what}"}
+        found.append((fill, words.get(fill) or lost[bar.kind]))
+    return html.key(found)
 
 
 def _caption(answer: TraceAnswer, hidden: int) -> str:
@@ -225,8 +218,3 @@ def _caption(answer: TraceAnswer, hidden: int) -> str:
     numbers = f"{milliseconds(length)}, idle {percent(idled / length)}, communication exposed {percent(lost / length)}"
     simulated = " (simulated)" if answer.simulated else ""
     return f"{what}, of {answer.source}{name}{simulated}: {numbers}{more}"
-
-
-def _text(words: str) -> str:
-    """Return text that means nothing to a browser, whatever a kernel or a file is called."""
-    return escape(printable(words))

@@ -86,7 +86,7 @@ def together(shares: Iterable[Share]) -> dict[int, float]:
 
 @dataclass(frozen=True)
 class Waited:
-    """What stood ready behind other work, and what raising may save. Times are of a step, on average."""
+    """What was queued, ready to run, behind other work, and what raising may save. Times are of a step, on average."""
 
     inversions: tuple[Inversion, ...]  # the longest first
     waited_us: float  # time in which any of these waited
@@ -97,6 +97,7 @@ class Waited:
     major: tuple[Share, ...]  # whose work waited, too, but which have too much of the computation to be raised
     one_wave_us: float  # what was waited behind kernels of one wave, of each piece of work
     one_wave_lost_us: float  # of it, what the host or other streams lost
+    one_wave_kernel: str  # of those in front, the one behind which most waited; "": none
     raised_us: float  # what waited although it has the greater priority
     unclaimed_us: float  # time in which work waited that nothing is known to have waited for
     unclaimed_one_wave_us: float  # of it, behind kernels of one wave
@@ -135,6 +136,13 @@ class ProcessResult(Waited):
     setting: frozenset[str]  # what the names in the trace tell about the program: setting.py
     pictured: tuple[float, float]  # the step that is nearest to the mean: from, to
     picture: tuple[Bar, ...] = field(repr=False)  # of that
+
+    @property
+    def one_gap_us(self) -> float:
+        """Return the length of the one gap that makes up most of the time in which the host was late; else 0."""
+        idle = self.idle
+        is_most = idle.longest_by_host and idle.longest_us > idle.host_us * self.count / 2
+        return idle.longest_us if is_most and self.count > 1 else 0.0
 
     @property
     def idle_us(self) -> float:

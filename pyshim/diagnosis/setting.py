@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-TORCH, FSDP2, FSDP1, DDP, AMD, NCCL = "torch", "fsdp2", "fsdp1", "ddp", "amd", "nccl"
+TORCH, FSDP2, FSDP1, DDP, AMD, NCCL, MPI = "torch", "fsdp2", "fsdp1", "ddp", "amd", "nccl", "mpi"
 # How ranges begin.
 _RANGES = {
     "nccl:": TORCH,
+    "MPI_": MPI,
     "Optimizer.": TORCH,
     "enumerate(DataLoader)": TORCH,
     "FSDP::": FSDP2,
@@ -21,4 +22,6 @@ _KERNELS = {"at::native": TORCH, "_ZN2at": TORCH, "c10::": TORCH, "triton_": TOR
 def told(ranges: Iterable[str], kernels: Iterable[str]) -> set[str]:
     """Return what names tell."""
     begins = {word for name in ranges for start, word in _RANGES.items() if name.startswith(start)}
+    if begins & {FSDP2, FSDP1, DDP}:
+        begins.add(TORCH)
     return begins | {word for name in kernels for part, word in _KERNELS.items() if part in name}

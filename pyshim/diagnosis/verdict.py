@@ -74,9 +74,13 @@ def is_worth(one: ProcessResult) -> bool:
 
 def _candidates(one: ProcessResult, late: Late | None) -> Iterator[Verdict]:
     if is_worth(one):
-        share = part_of(one, one.saves_us)
+        share = f"about {part_of(one, one.saves_us)} of {of_step(one)}"
+        if len(one.raising) == len(one.minor):  # what else waited would wait on
+            wait = "they wait" if len(one.raising) > 1 else "it waits"
+            least = "at least " if any(found.at_least for found in one.inversions) else ""
+            share += f", of the {least}{part_of(one, one.waited_us)} that {wait}"
         names = streams(dict.fromkeys(raised.stream for raised in one.raising))
-        yield Verdict(YES, one.saves_us, f"raise {names}, about {share} of {of_step(one)} ({estimate.words()})")
+        yield Verdict(YES, one.saves_us, f"raise {names}, {share} ({estimate.words()})")
     yield from _of_communication(one, late)
     if not one.communication_us and one.idle.event_us and len(one.devices) > 1:
         text = f"a GPU is idle {part_of(one, one.idle.event_us)} of {of_step(one)}, until an event of another GPU"
@@ -109,30 +113,33 @@ def _of_communication(one: ProcessResult, late: Late | None) -> Iterator[Verdict
         return f"{milliseconds(by_cause[cause], whole)} of {of}"
 
     yield Verdict(
-        AT_ONCE, by_cause[exposed.AT_ONCE], f"{part(exposed.AT_ONCE)} start when computation already waits for it"
+        AT_ONCE, by_cause[exposed.AT_ONCE], f"{part(exposed.AT_ONCE)} started only when the result was needed"
     )
     yield Verdict(
         SAME_STREAM,
         by_cause[exposed.SAME_STREAM],
         f"{part(exposed.SAME_STREAM)} run on the stream that computes, so nothing runs beside it",
     )
-    too_long = by_cause[exposed.TOO_LONG] + by_cause[exposed.PREDECESSOR]
-    if too_long:
-        names[exposed.TOO_LONG].update(names[exposed.PREDECESSOR])
-        by_cause[exposed.TOO_LONG] = too_long
-        yield Verdict(TOO_LONG, too_long, f"{part(exposed.TOO_LONG)} outlast the computation beside it")
+    yield Verdict(
+        TOO_LONG,
+        by_cause[exposed.TOO_LONG],
+        f"{part(exposed.TOO_LONG)} is more than the computation beside it can hide",
+    )
     if late:
         ranks = listed(late.names)
         if all(name.isdigit() for name in late.names):
             ranks = f"{'rank' if len(late.names) == 1 else 'ranks'} {ranks}"
         word = plural_of(late.ranks.name)
+        begins = "begins" if len(late.names) == 1 else "begin"
         yield Verdict(
             LATE_RANKS,
             by_cause[exposed.LATE_RANKS],
-            f"{percent(late.ranks.waiting)} of the {word} is waiting for {ranks}",
+            f"{percent(late.ranks.waiting)} of the {word} is waiting for {ranks}, which {begins} them later",
         )
     alone = by_cause[exposed.HOST_LATE]
-    text = f"the GPU is idle {_share(one, one.idle.host_us)} before the host launches more"
+    text = f"the GPU is idle {_share(one, one.idle.host_us)} until the host launches more work"
+    if one.one_gap_us:
+        text += f", most of it in one gap of {milliseconds(one.one_gap_us)} in {one.count:,} steps"
     if alone > NEXT_TO_NOTHING * one.span_us:
         text += f", and communicates alone {part_of(one, alone)}"
     yield Verdict(HOST_LATE, one.idle.host_us + alone, text)
@@ -149,7 +156,8 @@ def _one_wave(one: ProcessResult) -> Verdict:
     return Verdict(
         ONE_WAVE,
         cost,
-        f"work stands ready for {_share(one, cost)} behind kernels whose blocks all run at once: no priority helps",
+        f"for {_share(one, cost)} work is queued, ready to run, behind kernels of one wave (all their blocks run at "
+        "once): no priority helps",
     )
 
 
@@ -174,9 +182,10 @@ def _computation(one: ProcessResult) -> Verdict:
 def _unknown(one: ProcessResult) -> Iterator[Verdict]:
     """Yield what the trace does not say, the greatest of it."""
     candidates = []
+    queued = "work is queued, ready to run, behind other work"
     multiple_waves = one.unclaimed_us - one.unclaimed_one_wave_us
     if one.untold and multiple_waves > 0:
-        candidates.append((multiple_waves, f"{_share(one, multiple_waves)} stands ready, and {_missing(one)}"))
+        candidates.append((multiple_waves, f"for {_share(one, multiple_waves)} {queued}, and {_missing(one)}"))
     if one.refuted_us:
         text = f"for {_share(one, one.refuted_us)} work seems ready, yet an idle GPU did not start it"
         candidates.append((one.refuted_us, text))

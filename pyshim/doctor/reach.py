@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pyshim import _native
 from pyshim.doctor import child
+from pyshim.doctor.frameworks import framework
 from pyshim.doctor.machine import Line, Machine, fail, ok, some, warn
 from pyshim.errors import OverlapError
 from pyshim.start import driver, launchers, plan
@@ -29,6 +30,12 @@ _NOT_SIMULATED = "NVIDIA's own CUDA runtime, which does not run on the simulated
 
 def program(machine: Machine) -> Iterator[Line]:
     if not machine.command:
+        return
+    found = framework(machine.command) if machine.simulated else None
+    if found:
+        name, package, profilers = found
+        sentence = f"{name} needs {package}, whose own runtime of the GPU's vendor does not run on the simulated GPU"
+        yield fail(sentence, f"on a machine with the GPU record a trace ({profilers}), then: overlap explain TRACE")
         return
     name = machine.command[0]
     try:

@@ -31,8 +31,9 @@ def find(name: str, environment: Mapping[str, str], beside: Path | None = None) 
     stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
     close = did_you_mean(stem, names(environment, beside))
     hint = _REMOVED.get(stem) or close or names_hint(environment, beside)
-    if beside is None and os.path.exists(name):
-        hint = f"what has that name in this folder is ./{name}"
+    if beside is None:
+        here = next((file for file in (name, stem + SUFFIX) if os.path.exists(file)), "")
+        hint = f"a file of this folder is written with its path: ./{here}" if here else hint
     raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)
 
 

@@ -18,6 +18,7 @@ NVIDIA, AMD = "nvidia", "amd"
 SIMULATED = (NVIDIA, AMD)
 # How the architectures of each are called: sm_90, gfx90a.
 ARCHITECTURES = {NVIDIA: "sm_*", AMD: "gfx*"}
+_ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[a-z]?|gfx[0-9a-f]{3,6}")
 
 
 class KnownGpu(NamedTuple):
@@ -125,7 +126,22 @@ def vendors(patterns: Iterable[str]) -> frozenset[str]:
 
 
 def hint(pattern: str) -> str:
-    """Return what may have been meant by a name that no GPU has."""
+    """Return what may have been meant by a name that no known GPU has, or where the known names are."""
+    return meant(pattern) or "`overlap policy list` has those that are known"
+
+
+def unknown(pattern: str) -> str:
+    """Return the sentence about a name that no known GPU has."""
+    return f"no GPU that is known has the name {quote(pattern)}"
+
+
+def is_unknown(pattern: str) -> bool:
+    """Return whether a pattern names no known GPU, and is no architecture."""
+    return bool(checkable()) and not matching([pattern]) and not _ARCHITECTURE.fullmatch(pattern)
+
+
+def meant(pattern: str) -> str:
+    """Return what may have been meant by a name that no known GPU has, or the empty string."""
     folded = pattern.casefold()
     for gpu in checkable():
         if fnmatchcase(gpu.name.casefold(), folded):
@@ -135,7 +151,7 @@ def hint(pattern: str) -> str:
     for gpu in checkable():
         if gpu.key == near or gpu.key in words:
             return f'a GPU is called as the driver calls it: write "{_pattern(gpu)}"'
-    return f"did you mean `{near}`?" if near else "`overlap policy list` has those that are known"
+    return f"did you mean `{near}`?" if near else ""
 
 
 def _pattern(gpu: KnownGpu) -> str:

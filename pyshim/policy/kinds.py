@@ -19,7 +19,7 @@ import yaml
 from pyshim import _native
 from pyshim.policy import gpus, values
 from pyshim.policy.document import Keys, Nodes, Walker
-from pyshim.policy.finding import Severity, quote
+from pyshim.policy.finding import Severity, closest, quote
 from pyshim.policy.kernel_sets import SETS, expanded
 from pyshim.policy.values import (
     ANY,
@@ -428,7 +428,7 @@ class Comparison(Kind[Range]):
 
 Texts = tuple[str, ...]
 
-_ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[a-z]?|gfx[0-9a-f]{3,6}")
+_LIKE_A_WORD = 0.75  # of difflib: gem, gemmm and ncll are like gemm and nccl, my_gemm is not
 _BRACKETS = r"^([^\[]|\[(![\s\S]|[^!])[^\]]*\])*$"
 _PART = r"([A-Za-z_$][A-Za-z0-9_$]*|\*|\(anonymous namespace\))"
 _QUALIFIED = rf"^((?![\s\S]*::)[\s\S]*|{_PART}(::{_PART})+)$"
@@ -454,12 +454,9 @@ class Patterns(Kind[Texts]):
 class Gpus(Patterns):
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
         found = reader.values(node, f"`{key.name}`", values.glob)
-        if not found or not gpus.checkable():
-            return found
-        for item, pattern in zip(items(node), found):
-            if not gpus.matching([pattern]) and not _ARCHITECTURE.fullmatch(pattern):
-                sentence = f"no GPU that is known has the name {quote(pattern)}"
-                reader.note(item, "unknown-gpu", sentence, gpus.hint(pattern), "warning")
+        for item, pattern in zip(items(node), found or ()):
+            if gpus.is_unknown(pattern):
+                reader.note(item, "unknown-gpu", gpus.unknown(pattern), gpus.hint(pattern), "warning")
         return found
 
     def form(self) -> Schema:
@@ -496,7 +493,14 @@ class _Kernels(Patterns):
         return one_or_more({"anyOf": [words_form(self.words()), single(_BRACKETS, _QUALIFIED)]})
 
     def both(self, reader: PartsReader, node: yaml.Node, key: Key) -> tuple[tuple[str, str], ...] | None:
-        """Return each pattern as it is written and as it is read."""
+        """Return each pattern as it is written and as it is read; note a name that may be a mistyped word."""
+        for item in items(node):
+            text = item.value if isinstance(item, yaml.ScalarNode) else ""
+            near = closest(text, self.words(), _LIKE_A_WORD) if text.isidentifier() else ""
+            if near and text not in self.words():
+                sentence = f"{quote(text)} matches kernels of exactly that name"
+                hint = f'did you mean `{near}`, which stands for many kernels? A pattern has `*`: "*{text}*"'
+                reader.note(item, "near-word", sentence, hint, "warning")
         return reader.values(node, f"`{key.name}`", lambda text: (text, values.kernel_pattern(text)))
 
 

@@ -112,7 +112,10 @@ def size(text: str) -> int:
 def percent(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}%", text):
         guess = re.fullmatch(r"([1-9][0-9]?|100) ?%?", text)
-        hint = f"did you mean `{guess[1]}%`?" if guess else "write a whole number and a per cent sign: 50%"
+        part = re.fullmatch(r"0?\.([0-9]{1,2})", text)
+        share = int(part[1].ljust(2, "0")) if part else 0
+        whole = guess[1] if guess else str(share) if share else ""
+        hint = f"did you mean `{whole}%`?" if whole else "write a whole number and a per cent sign: 50%"
         raise Bad("percent", f"{quote(text)} is not a percentage", hint)
     value = int(text[:-1])
     if not 1 <= value <= 100:

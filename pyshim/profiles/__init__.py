@@ -18,6 +18,9 @@ _ROCPROF = re.compile(r'^\{\s*"rocprofiler-sdk-tool"')
 # An object with keys, or an array of events: other JSON cannot be told by its beginning.
 _CHROME = re.compile(r'^(\{\s*("|$)|\[\s*(\{|$|\]))')
 
+# What an event, or the object around events, has and other JSON has not.
+_EVENTS = re.compile(r'"(traceEvents|ph)"\s*:')
+
 # Of the same profilers, in a form that is not read: how to get one that is.
 _INSTEAD = {
     (".nsys-rep", ".qdrep"): "nsys export --type sqlite {}",
@@ -53,6 +56,17 @@ def open_trace(path: str) -> StoredTrace:
         if path.endswith(endings):
             hint = instead.format(path)
     raise OverlapError(f"{path} is {'no trace that we can read' if head else 'empty'}", hint)
+
+
+def is_trace(path: str) -> bool:
+    """Return whether a file looks like a trace, by its beginning."""
+    try:
+        head = _head(path)
+    except OverlapError:
+        return False
+    text = head.decode("utf-8-sig", "replace").lstrip()
+    known = head.startswith(_MAGIC) or _ROCPROF.match(text) or _SIMULATED.match(text)
+    return bool(known or (_CHROME.match(text) and _EVENTS.search(text)))
 
 
 def _head(path: str) -> bytes:

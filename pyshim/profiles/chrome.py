@@ -204,7 +204,13 @@ class KinetoTrace(_ChromeTrace):
     kind = "pytorch"
     records_calls = "torch.profiler records them with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
     records_waits = (
-        "torch.profiler records them with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)"
+        "torch.profiler records them with enable_cuda_sync_events, and from CUDA 12.9 on with one call of CUPTI, too"
+    )
+    # As in docs/how-to/training.md, which a test compares.
+    records_code: tuple[str, ...] = (
+        "config = torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)",
+        "with torch.profiler.profile(experimental_config=config) as profiler:",
+        '    ctypes.CDLL("libcupti.so.13").cuptiActivityEnable(36)  # from CUDA 12.9 on; 13: its major version',
     )
 
     def __init__(self, path: str) -> None:
@@ -217,7 +223,7 @@ class KinetoTrace(_ChromeTrace):
         super().read(store)
         if self._xla.devices:
             self.kind = "jax"
-            self.records_calls, self.records_waits = jax.RECORDS_CALLS, ""
+            self.records_calls, self.records_waits, self.records_code = jax.RECORDS_CALLS, "", ()
             self.gpus = {**{device: TracedGpu("") for device in self._xla.devices}, **self.gpus}
         self.python = self.python or any(_is_of_torch(form) for form in store.works.forms)
         calls = [form.name for form in store.calls.forms]

@@ -105,6 +105,7 @@ class Trace(ABC):
     kind: str  # pytorch, nsys, rocprofv3, jax or simulated
     records_calls = ""  # how its profiler records the calls that launch; "": it cannot
     records_waits = ""  # how it records what streams and the host wait for
+    records_code: tuple[str, ...] = ()  # the lines of a program that record all of it
 
     def __init__(self, path: str) -> None:
         self.path = path

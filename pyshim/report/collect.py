@@ -17,6 +17,7 @@ from pyshim.errors import USAGE, OverlapError
 from pyshim.pages.page import OtherLayout, Page, Stranger, read_page
 from pyshim.pages.untrusted import Unreadable, me, of_folder
 from pyshim.pages.waiting import WAITING_ROOM, in_place, is_over, living
+from pyshim.profiles import is_trace
 from pyshim.start import folder
 
 _CLOCK = 60  # seconds by which the machine's clock may have been set since
@@ -238,6 +239,8 @@ def listed(directory: str) -> list[str]:
     except NotADirectoryError as error:
         around = os.path.dirname(directory) or os.curdir
         hint = f"name the folder: overlap report {shlex.quote(around)}"
+        if is_trace(directory):
+            hint = f"for a profiler's trace: overlap explain {shlex.quote(directory)}"
         raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint, USAGE) from error
     except OSError as error:
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", None, USAGE) from error

@@ -23,7 +23,7 @@ WHY = {
     "together": "too much of the computation together with the other streams that meet all other conditions",
     FIXED: "the driver refused the priority; the program can set it when it creates the stream",
 }
-_ROWS = 12
+ROWS = 12
 
 
 class Group(NamedTuple):
@@ -68,9 +68,9 @@ def rows(collected: Collected) -> list[list[str]]:
             f"{sum(stream.threads for stream in group.streams):,}",
             said(group),
         ]
-        for group in every[:_ROWS]
+        for group in every[:ROWS]
     ]
-    rest = sum(len(group.streams) for group in every[_ROWS:])
+    rest = sum(len(group.streams) for group in every[ROWS:])
     return made + ([[f"{rest:,}", "more: --json", "", "", "", ""]] if rest else [])
 
 

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.pages.judged import carried, judged, observes
 from pyshim.pages.page import sentences
+from pyshim.policy.room_command import room_command
 from pyshim.report import streams
 from pyshim.report.collect import Collected, is_running, running, some
-from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
-from pyshim.start.environment import DEFAULT_POLICY
+from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED, kernels
+from pyshim.start.environment import DEFAULT_POLICY, GPU_MEANT
 from pyshim.start.folder import LAST, RAISE_SHARE
 from pyshim.start.program import BUNDLED
 
@@ -35,7 +36,6 @@ _TUNED = "tuned"  # the name of the policy that `overlap tune` writes
 _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
-_KERNEL = "overlap policy room --gpu GPU --kernel THREADS:REGISTERS says which sizes make room, if any"
 # What to do about the commonest reason for which computation was left alone.
 _NEXT = {
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
@@ -229,8 +229,18 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
         reason, launches = counts.reasons.most_common(1)[0]
         of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
         why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
-        following = _NEXT.get(reason) or (_KERNEL if reason.startswith(_ARITHMETIC) else _EXPLAIN)
+        following = _NEXT.get(reason) or (_room(counts, reason) if reason.startswith(_ARITHMETIC) else _EXPLAIN)
     return f"nothing was changed: {'; '.join(why)}", following
+
+
+def _room(counts: _Counts, reason: str) -> str:
+    """Return the command about the kernel that was left alone for a reason most often."""
+    every = [kernel for kernel in kernels(counts.collected) if kernel.reasons.get(reason) and kernel.footprint.threads]
+    most = max(every, key=lambda kernel: kernel.reasons[reason], default=None)
+    if most is None:
+        return f"{room_command(next(iter(counts.gpus), ''))} says which sizes make room, if any"
+    of = f" for {most.plain}" if most.plain else ""
+    return f"{room_command(most.device_name, *most.footprint)} says which sizes make room{of}, if any"
 
 
 def _observed_streams(counts: _Counts, so_far: str) -> Verdict:
@@ -261,8 +271,12 @@ def _observed(counts: _Counts) -> tuple[str, str]:
     if not named:
         what = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         why = f"{what} {some(counts.gpus) or 'this GPU'}"
-    again = _again(counts, DEFAULT_POLICY, "default")
-    return f"nothing was changed, because {why}", f"{again} runs it under the default policy"
+    following = f"{_again(counts, DEFAULT_POLICY, 'default')} runs it under the default policy"
+    if not named:
+        meant = {one.get("name"): one.get(GPU_MEANT) for run in counts.collected.runs for one in run.policies}
+        corrected = [f"in the policy {name}, {said}" for name, said in meant.items() if said]
+        following = "; or ".join([*corrected, following])
+    return f"nothing was changed, because {why}", following
 
 
 def _why_not_raised(counts: _Counts) -> str:

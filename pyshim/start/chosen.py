@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.policy.model import OBSERVED
 from pyshim.start.driver import text
-from pyshim.start.environment import DEFAULT_POLICY, SHIPPED, Chosen, PolicySettings
+from pyshim.start.environment import DEFAULT_POLICY, GPU_MEANT, SHIPPED, Chosen, PolicySettings
 from pyshim.start.folder import EXTENDS, RAISE_SHARE
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ def compiled(value: str, environment: Mapping[str, str]) -> Chosen:
             "hash": table.fingerprint(policy),
             "file": file,
             RAISE_SHARE: "0" if policy.raise_share == OBSERVED else str(policy.raise_share),
+            **_meant(policy),
             **_extended(policy),
         }
         for policy, file in zip(policies, _files(value, environment))
@@ -140,6 +141,15 @@ def compiled(value: str, environment: Mapping[str, str]) -> Chosen:
         for policy in policies
     )
     return Chosen(layout.encode(data), described, asked)
+
+
+def _meant(policy: Policy) -> dict[str, str]:
+    """Return, for names in `gpu` that no known GPU has, what may have been meant, as `overlap policy check` says it."""
+    from pyshim.policy import gpus
+
+    hints = {pattern: gpus.meant(pattern) for pattern in policy.gpus if gpus.is_unknown(pattern)}
+    said = [f"{gpus.unknown(pattern)}: {hint}" for pattern, hint in hints.items() if hint]
+    return {GPU_MEANT: "; ".join(said)} if said else {}
 
 
 def _extended(policy: Policy) -> dict[str, str]:

@@ -40,6 +40,8 @@ def parse(text: str) -> SimulatedGpu:
         gpu = named(key)
     except OverlapError as error:
         error.status = LAUNCHER_FAILED
+        if key.startswith((".", "/")) or os.path.isfile(key):
+            error.hint = f"{key} is the program: write the GPU before it: --simulate h100 {key}"
         raise
     if comma and not (number.isascii() and number.isdigit() and len(number) < 4 and 1 <= int(number) <= MOST):
         hint = f"write 1 to {MOST}: --simulate {key},2"

@@ -21,6 +21,7 @@ from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "_lib")
 SHIPPED = "shipped.json"
 DEFAULT_POLICY = "auto"  # the default: the shipped policies for all GPUs
+GPU_MEANT = "gpu_meant"  # of a policy whose `gpu` names no known GPU: which one may be meant
 DEFAULT_PATH = "/bin:/usr/bin"
 NAME = "liboverlap.so"
 # They must come first in the list of libraries, or they end the program.

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.start.environment import BUILT
+from pyshim.start.environment import BUILT, GPU_MEANT
 
 LAST = "last"
 PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
@@ -59,6 +59,15 @@ class Run(NamedTuple):
     driver: bool | None = None  # whether the host has a driver of a GPU; None: not looked for
     obstacle: tuple[str, str] | None = None  # what keeps the library out of the program, and what to do
     version: int = 1
+
+
+def is_report(path: str) -> bool:
+    """Return whether a folder holds reports, or is one of a run."""
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return False
+    return any(name in (LAST, f"{OUTERMOST}.json") or PAGE.match(name) for name in names)
 
 
 # Names
@@ -407,7 +416,12 @@ def _strings(values: Any) -> dict[str, str]:
 
 
 def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:
-    names = ["name", "hash", "file", *(name for name in item if name == RAISE_SHARE or name.startswith(EXTENDS))]
+    names = [
+        "name",
+        "hash",
+        "file",
+        *(name for name in item if name in (RAISE_SHARE, GPU_MEANT) or name.startswith(EXTENDS)),
+    ]
     return {name: _text(item.get(name)) for name in names}
 
 

@@ -11,6 +11,7 @@ from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.start.environment import (
     BUILT,
     DEFAULT_POLICY,
+    GPU_MEANT,
     NAME,
     Chosen,
     PolicySettings,
@@ -174,6 +175,7 @@ def _policies(request: Request, base: Mapping[str, str], gpu: SimulatedGpu | Non
         raise
     plan.policies = choice.described
     plan.settings = plan.settings._replace(table=choice.table)
+    plan.remarks += [f"policy {one['name']}: {one[GPU_MEANT]}" for one in choice.described if one.get(GPU_MEANT)]
     _variables(request, base, gpu, choice.asked, plan)
     if gpu is None:
         return

@@ -46,7 +46,10 @@ def words(options: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
     """Return what a search is, as its first line keeps it. options: of the command line."""
     unknown = [name for name in options["sets"] if name not in SETS]
     if unknown:
-        raise OverlapError(f"no set is called {unknown[0]}", f"sets: {', '.join(SETS)}", USAGE)
+        from pyshim.policy.finding import did_you_mean
+
+        hint = f"{did_you_mean(unknown[0], SETS)} sets: {', '.join(SETS)}".strip()
+        raise OverlapError(f"no set is called {unknown[0]}", hint, USAGE)
     tries = [*options["tries"], *(word for name in options["sets"] for word in arms.of_set(name))]
     kept = {name: options[name] for name in WORDS}
     kept["worth"] = kept["worth"] or "0.5%"

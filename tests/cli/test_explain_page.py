@@ -58,12 +58,13 @@ def test_a_page_draws_one_step(overlap, library, tmp_path):
     drawn = [kind for kind in page.bars if kind not in ("idle", "exposed")]
     assert sorted(drawn) == ["communication", "computation", "computation", "wait"]
     for said in (
-        "GPU 0, stream 15", "GPU 0, stream 20: to be raised", "ready, behind interior: 0.064 ms", "boundary: 0.005 ms",
+        "GPU 0, stream 15", "GPU 0, stream 20: to be raised", "queued, ready to run, behind interior: 0.064 ms",
+        "boundary: 0.005 ms",
         "The step of 3 that is nearest to the mean", "0.100 ms, idle 9.0 %, communication exposed 15 %",
     ):  # fmt: skip
         assert said in page.said, said
     every = " ".join(" ".join(lines(overlap, file, "--full")).split())
-    assert " ".join(every.split(" step ")[0].split()) in " ".join(page.said.split()), "the verdict and what follows"
+    assert " ".join(every.partition(" also ")[0].split()) in " ".join(page.said.split()), "the verdict and what follows"
 
 
 def test_what_is_lost_is_hatched_by_its_cause(overlap, library, tmp_path):
@@ -76,7 +77,7 @@ def test_what_is_lost_is_hatched_by_its_cause(overlap, library, tmp_path):
 
     page = made(overlap, trace(tmp_path / "t.json", step), tmp_path / "page.html")
     assert page.bars.count("idle") == 1 and page.bars.count("exposed") == 1
-    assert "idle: the host is late: 0.300 ms" in page.said and "exposed: same stream: 0.200 ms" in page.said
+    assert "idle: the host is late: 0.300 ms" in page.said and "exposed: on the computing stream: 0.200 ms" in page.said
     text = (tmp_path / "page.html").read_text()
     fills = re.findall(r'class="(?:idle|exposed)"[^>]*fill="url\(#(h\d+)\)"', text)
     assert len(set(fills)) == 2 and all(f'<pattern id="{fill}"' in text for fill in fills)

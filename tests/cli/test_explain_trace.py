@@ -82,12 +82,14 @@ def test_the_trace_that_readme_asks_about(overlap, library):
     """None of its lines speaks of what the program does not have: it has no communication kernel; nothing is shaped."""
     found = told(overlap, "demo-stencil")
     assert found == {
-        "verdict": [f"yes: raise streams 29, 31, about 25 % of a step ({estimate.words()})"],
+        "verdict": [
+            f"yes: raise streams 29, 31, about 25 % of a step, of the 51 % that they wait ({estimate.words()})"
+        ],
         "also": ["copies 15 %, the host is late 7.1 % of a step"],
         "step": ["0.398 ms a step: computation 76 %, copies 15 %, idle 9.4 %"],
         "behind": [
-            "relax_planes on streams 29, 31 stands ready 0.204 ms a step behind relax_planes on streams 28, 30; the "
-            "host and other streams wait for it"
+            "relax_planes on streams 29, 31 is queued, ready to run, for 0.204 ms a step behind relax_planes on "
+            "streams 28, 30; the host and other streams wait for it"
         ],
         "next": ["overlap-run PROGRAM does it by default (0.5 % of the computation), or write it"],
         "write": CUDA,
@@ -109,8 +111,8 @@ def test_the_screens_are_golden(overlap, library, tmp_path):
 @pytest.mark.parametrize(
     ("program", "line"),
     [
-        (halo(), "overlap-run PROGRAM does it by default (0.5 % of the computation), or write it"),
-        (halo(size=150), "overlap-run PROGRAM does it by default (42 % of the computation), or write it"),
+        (halo(), "overlap-run torchrun ... train.py does it by default (0.5 % of the computation), or write it"),
+        (halo(size=150), "overlap-run torchrun ... train.py does it by default (42 % of the computation), or write it"),
         (halo(stream=7), "7 is a default stream, which nothing raises: put this work on another one"),
     ],
 )
@@ -151,7 +153,9 @@ def test_communication_alone_is_raised_beside_them(overlap, library, tmp_path):
 
     found = told(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
     assert found["verdict"][0].startswith("yes: raise stream 22, about ")
-    assert found["next"] == ["overlap-run PROGRAM does it by default (0 % of the computation), or write it"]
+    assert found["next"] == [
+        "overlap-run torchrun ... train.py does it by default (0 % of the computation), or write it"
+    ]
 
 
 def test_a_stream_of_copies_alone_is_not_said_to_be_raised(overlap, library, tmp_path):
@@ -175,7 +179,9 @@ def test_each_gpu_of_a_process_has_its_own_limit(overlap, library, tmp_path):
 
     found = told(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
     assert found["verdict"][0].startswith("yes: raise stream 40, about ")
-    assert found["next"] == ["overlap-run PROGRAM does it by default (4.5 % of the computation), or write it"]
+    assert found["next"] == [
+        "overlap-run torchrun ... train.py does it by default (4.5 % of the computation), or write it"
+    ]
 
 
 def test_a_program_with_priorities_of_its_own(overlap, library, tmp_path):
@@ -186,7 +192,7 @@ def test_a_program_with_priorities_of_its_own(overlap, library, tmp_path):
     assert found["next"] == ["overlap-run does not if the program itself set the priorities in the trace: write it"]
     assert found["write"] == [
         "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority",
-        "TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL",
+        "TORCH_NCCL_HIGH_PRIORITY=1 torchrun ... train.py  # for the streams of NCCL",
         "front = torch.cuda.Stream(priority=0)  # for stream 15, in front",
     ]
     assert found["fault"] == [
@@ -210,7 +216,7 @@ def test_the_lines_that_an_author_writes(overlap, library, tmp_path):
     path = halo().kineto(tmp_path / "trace.json")
     assert told(overlap, path)["write"] == [
         "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority",
-        "TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL",
+        "TORCH_NCCL_HIGH_PRIORITY=1 torchrun ... train.py  # for the streams of NCCL",
     ]
     by_the_host = steps(Program(), by_host).kineto(tmp_path / "host.json")
     assert told(overlap, by_the_host)["write"][1] == "with torch.cuda.stream(stream): ...  # the work that waits"
@@ -226,26 +232,26 @@ def test_what_is_at_least_so_is_said_so(overlap, library, tmp_path):
     """Without the records of events it is not known for what a stream waited."""
     (found,) = told(overlap, halo().kineto(tmp_path / "trace.json", "plain"))["behind"]
     assert found == (
-        "boundary on stream 20 stands ready at least 0.064 ms a step behind interior on stream 15; communication waits "
-        "for it"
+        "boundary on stream 20 is queued, ready to run, for at least 0.064 ms a step behind interior on stream 15; "
+        "communication waits for it"
     )
 
 
 def test_a_step_of_training_has_an_answer(overlap, library):
-    """Nothing stands ready there; its all-reduces are waited for as soon as they begin."""
+    """No work is queued there; its all-reduces are waited for as soon as they begin."""
     found = told(overlap, STEP)
     assert found == {
-        "verdict": [
-            "no: waited for at once: 0.494 of 2.373 ms of all-reduces start when computation already waits for it"
-        ],
+        "verdict": ["no: waited for at once: 0.494 of 2.373 ms of all-reduces started only when the result was needed"],
         "step": [
             "13.47 ms a step: computation 95 % (14 % with communication beside it), exposed communication 3.9 %, "
             "copies 0.2 %, idle 0.8 %"
         ],
-        "exposed": ["0.520 of 2.373 ms of 4 all-reduces of 134 MB (waited for at once 95 %, behind one wave 5.0 %)"],
+        "exposed": [
+            "0.520 of 2.373 ms of 4 all-reduces of 134 MB (started only when needed 95 %, behind one wave 5.0 %)"
+        ],
         "next": [
-            "DDP's bucket_cap_mb, or Megatron's --overlap-grad-reduce and --tp-comm-overlap, start it earlier; overlap "
-            "tune --set nccl -- PROGRAM tries NCCL's settings"
+            "issue it with async_op=True as early as its input is there, and wait() where the result is needed; "
+            "overlap tune --set nccl -- torchrun ... train.py tries NCCL's settings"
         ],
     }
 
@@ -264,7 +270,7 @@ def test_a_trace_without_calls_says_so(overlap, library, tmp_path):
 def test_the_trace_of_any_gpu(overlap, library, tmp_path, name):
     path = halo().kineto(tmp_path / "trace.json")
     path.write_text(path.read_text().replace('"NVIDIA H200"', f'"{name}"' if name else "7"))
-    assert "stands ready 0.064 ms a step" in told(overlap, path)["behind"][0]
+    assert "is queued, ready to run, for 0.064 ms a step" in told(overlap, path)["behind"][0]
     assert answer(overlap, path)["gpus"] == [name] * bool(name)
 
 
@@ -317,7 +323,7 @@ def test_a_folder_of_ranks_has_one_answer(overlap, library, tmp_path):
     assert found["verdict"][0].startswith("yes: raise stream 20") and found["step"][0].startswith(
         "rank 1: 0.100 ms a step"
     )
-    assert "stands ready 0.064 ms" in found["behind"][0]
+    assert "is queued, ready to run, for 0.064 ms" in found["behind"][0]
     said = answer(overlap, tmp_path, said=passed_over)
     assert [one["rank"] for one in said["processes"]] == [0, 1, 10], "in the order of their numbers"
     assert said["worst"] == 1
@@ -333,8 +339,10 @@ def test_a_rank_whose_trace_is_cut_is_not_the_one_that_counts(overlap, library, 
     whole.write_bytes(text[: 2 * len(text) // 3])
     note = f"overlap: {whole}: it ends in the middle: it was read as far as it goes\n"
     found = told(overlap, tmp_path, said=note)
-    assert found["step"][0].startswith("rank0.json: ") and "stands ready 0.034 ms" in found["behind"][0]
-    assert "stands ready at least 0.021 ms" in told(overlap, whole, said=note)["behind"][0], "there is no other"
+    assert found["step"][0].startswith("rank0.json: ") and "is queued, ready to run, for 0.034 ms" in found["behind"][0]
+    assert "is queued, ready to run, for at least 0.021 ms" in told(overlap, whole, said=note)["behind"][0], (
+        "there is no other"
+    )
 
 
 def test_a_rank_whose_trace_is_whole_counts_whatever_else_is_said_of_it(overlap, library, tmp_path):
@@ -358,7 +366,7 @@ def test_what_is_waited_for_only_shortly_is_not_blamed_on_the_kernel_in_front(ov
     path = program.kineto(tmp_path / "trace.json")
     found = told(overlap, path)
     assert not found["verdict"][0].startswith("yes") and "write" not in found
-    assert "stands ready 0.498 ms a step" in found["behind"][0]
+    assert "is queued, ready to run, for 0.498 ms a step" in found["behind"][0]
     said = " ".join(lines(overlap, path, "--full"))
     assert "Raising would save next to nothing (0.010 of 1.000 ms a step): nothing waits for it that long." in said
 

@@ -4,9 +4,12 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 
 import pytest
+import yaml
 
+from pyshim import __version__
 from pyshim.cli import ui
 from pyshim.errors import OverlapError
 
@@ -55,11 +58,30 @@ def test_one_place_turns_errors_into_words(capfd):
     behind = RuntimeError("Error calling __set_name__")
     behind.__cause__ = KeyboardInterrupt()
     assert fail(behind) == (130, "")
-    status, text = fail(ZeroDivisionError("x"))
-    assert status == 3
-    assert text.endswith(
-        "overlap: error: this is a mistake in overlap-run itself; please report it with the lines above\n"
+
+
+def test_a_mistake_of_ours_is_two_lines_and_a_log(capfd, monkeypatch, tmp_path):
+    """The place and the versions are in a file, and not in the output of the user's job."""
+
+    def fail():
+        raise ZeroDivisionError("x\ny")
+
+    with monkeypatch.context() as only:
+        only.setattr(tempfile, "tempdir", str(tmp_path))
+        assert ui.guarded(fail) == 3
+    (log,) = tmp_path.iterdir()
+    assert capfd.readouterr().err == (
+        "overlap: error: a mistake in overlap-run itself: ZeroDivisionError: x?y\n"
+        f"overlap: help: please report it with {log}, which has versions and the place\n"
     )
+    text = log.read_text()
+    assert f"overlap-run {__version__}, " in text and f"PyYAML {yaml.__version__}" in text
+    assert f"{__file__}" in text and 'raise ZeroDivisionError("x\\ny")' in text
+    with monkeypatch.context() as only:
+        only.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+        assert ui.guarded(fail) == 3
+    said = capfd.readouterr().err
+    assert "Traceback" in said and said.endswith("overlap: help: please report it with the lines above\n")
 
 
 def test_a_name_cannot_move_the_cursor(capfd):

@@ -38,7 +38,7 @@ def test_a_late_rank(explained: Any, tmp_path: Path) -> None:
     found = explained(write(tmp_path / "job", {0: 0.0, 1: 0.0, 2: 300.0, 3: 10.0}))
     assert found["verdict"] == "no: late ranks"
     # Waiting: 300, 300, 0 and 290 of 400, 400, 100 and 390.
-    assert found["verdicts"][0]["text"] == "69 % of the all-reduces is waiting for rank 2"
+    assert found["verdicts"][0]["text"] == "69 % of the all-reduces is waiting for rank 2, which begins them later"
     assert "computes" in found["next"] and "balance the work" in found["next"]
     ranks = found["ranks"]
     assert (ranks["waiting_us"] / ranks["shared_us"], ranks["late"]) == (pytest.approx(890 / 1290), ["2"])
@@ -51,7 +51,7 @@ def test_the_rank_to_look_at_has_most_exposed(explained: Any, tmp_path: Path) ->
     found = explained(write(tmp_path / "job", {0: 300.0, 1: 0.0, 2: 150.0}))
     assert found["processes"][found["worst"]]["rank"] == 1
     (one,) = found["processes"][1]["collectives"]
-    assert one["causes"] == {"late ranks": pytest.approx(300), "waited for at once": pytest.approx(100)}
+    assert one["causes"] == {"late ranks": pytest.approx(300), "started only when needed": pytest.approx(100)}
 
 
 def test_ranks_that_come_together_are_not_late(explained: Any, tmp_path: Path) -> None:
@@ -122,7 +122,9 @@ def test_gpus_of_one_process_are_compared(explained: Any, tmp_path: Path) -> Non
             one.kernel("optimizer", 704, 296, device=device)
 
     found = explained(trace(tmp_path / "t.json", step, devices=[GPU, {**GPU, "id": 1}]))
-    assert found["verdict"] == "no: late ranks" and found["verdicts"][0]["text"].endswith("is waiting for GPU 1")
+    assert found["verdict"] == "no: late ranks" and found["verdicts"][0]["text"].endswith(
+        "is waiting for GPU 1, which begins them later"
+    )
 
 
 def test_ranks_without_kernels_and_subfolders_are_named(overlap: Any, library: Any, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def too_long(step: Step) -> None:
 
 
 def nothing_known(step: Step) -> None:
-    """Work stands ready, and no wait of any kind is recorded."""
+    """Work is queued, and no wait of any kind is recorded."""
     step.kernel("long", 5, 600)
     step.kernel("short", 595, 9, stream=30, blocks=SMALL, called=3)
     step.kernel("next", 606, 394, called=4)
@@ -86,10 +86,14 @@ CASES = [
     (late_host, "no: the host is late", "the GPU is idle 40 % of a step"),
     (waited_at_once, "no: waited for at once", "0.300 of 0.300 ms of all-gathers"),
     (same_stream, "no: the same stream", "0.300 of 0.300 ms of all-reduces"),
-    (one_wave, "no: one wave", "work stands ready for 89 % of a step"),
+    (one_wave, "no: one wave", "for 89 % of a step work is queued, ready to run, behind kernels of one wave (all "),
     (copies, "no: copies", "they take 60 % of a step"),
     (too_long, "no: too much communication", "0.400 of 0.600 ms of reduce-scatters"),
-    (nothing_known, "not known", "59 % of a step stands ready, and the trace records no wait of any kind"),
+    (
+        nothing_known,
+        "not known",
+        "for 59 % of a step work is queued, ready to run, behind other work, and the trace records no ",
+    ),
     (raised, "yes", "raise stream 20, about 30 % of a step"),
     (computes, "no: computation", "it fills 100 % of a step"),
 ]

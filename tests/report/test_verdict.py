@@ -141,7 +141,7 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
         pytest.param(
             {"below_keep": 180, "no_rule": 20, "communication": 100}, "h100", {"communication": 100, "rules": True},
             f"nothing was changed: {NO_STREAM}; 180 of 200 computation launches were not shaped: too few blocks ",
-            "overlap policy room --gpu GPU --kernel ", id="too few blocks",
+            "overlap policy room --gpu h100 --kernel ", id="too few blocks",
         ),
         pytest.param(
             {"no_rule": 200}, "h100", {"rules": True}, f"nothing was changed: {NO_STREAM}; 200 of 200 ",
@@ -404,3 +404,24 @@ def test_a_next_step_names_a_folder_beside_that_of_the_report(overlap, twice):
     (twice / "last").symlink_to(second.name)
     for path in (twice, second, twice / "last"):
         assert f" --report {twice}-default " in overlap("report", str(path)).stdout
+
+
+def test_the_command_about_a_kernel_is_filled_in(overlap, report, write_page, library, monkeypatch):
+    """It names the GPU and the block of the kernel that was left alone most often, and runs as it is printed."""
+    from pyshim.report import verdict as module
+    from pyshim.report.kernels import Footprint, Kernel
+
+    def kernel(name: str, launches: int, footprint: Footprint) -> Kernel:
+        counts = {"shaped": 0, "in_window": None, "raised": 0, "refused": 0, "reasons": {"below_keep": launches}}
+        of_page = {"launched_shared_memory": 0, "blocks": 9, "resident_blocks": 2, "device_name": "NVIDIA H200"}
+        return Kernel(name, name, "", launches, rule=None, footprint=footprint, **counts, **of_page)
+
+    found = [kernel("few", 3, Footprint(64, 32, 0, 0)), kernel("gemm", 7, Footprint(384, 168, 1024, 49152))]
+    monkeypatch.setattr(module, "kernels", lambda collected: found)
+    write_page({"below_keep": 10}, devices=(("NVIDIA H200", "h100"),))
+    made = collect(str(report), waiting_room="/nonexistent")
+    rule = PageRule("h100", 4, "make_room", "overlapping", "unknown", "hold")
+    said = verdict(replace(made, pages=tuple(replace(page, rules=(rule,)) for page in made.pages))).next
+    command = "overlap policy room --gpu h200 --kernel 384:168:1024:49152"
+    assert said == f"{command} says which sizes make room for gemm, if any"
+    assert overlap(*command.split()[1:]).returncode == 0

@@ -88,7 +88,10 @@ def test_what_the_host_waits_for_is_not_guessed(explained, overlap):
     assert found["unclaimed_us"] > 0.4 * found["span_us"]
     done = overlap("explain", DATA / "stencil-host-plain.json.gz", "--full")
     said = " ".join(done.stdout.split())
-    assert said.startswith("not known: 50 % of a step stands ready, and the trace does not say what waits for it")
+    assert said.startswith(
+        "not known: for 50 % of a step work is queued, ready to run, behind other work, and the trace does not say "
+        "what waits for it"
+    )
     assert "next record again: torch.profiler records them with" in said
     assert "20 waits of the host do not say for which stream" in said
 

@@ -157,8 +157,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "hidden and exposed",
         "processes[].gpus.*": "the same for each GPU, by its number",
         "processes[].idle.*": "why it is idle: `host_us` (of it `after_wait_us` in gaps that began while the host "
-        "waited), `start_us`, `event_us`, `unknown_us`; `gaps` of a step, the longest of all and "
-        "the host's range that it is in",
+        "waited), `start_us`, `event_us`, `unknown_us`; `gaps` of a step, the longest of all, "
+        "the host's range that it is in, and whether the host was late in it",
         "processes[].streams": "that ran anything",
         "processes[].main_stream[]": "the busiest of the GPU with most work, and its part of that",
         "processes[].kernel_us": "a computation kernel, the median",
@@ -178,6 +178,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].major[].*": "streams that waited, but have too much of the computation to be raised",
         "processes[].one_wave_us": "waited behind kernels whose blocks are all resident",
         "processes[].one_wave_lost_us": "of that, what the host or other streams lost",
+        "processes[].one_wave_kernel": "the kernel of one wave behind which most waited, or empty",
         "processes[].raised_us": "waited although it has the greater priority",
         "processes[].unclaimed_us": "waited, and nothing is known to have waited for it",
         "processes[].unclaimed_one_wave_us": "of that, behind kernels whose blocks are all resident",

@@ -43,7 +43,7 @@ def main() -> int:
             from pyshim.cli import main as run
         else:
             from pyshim.cli.run import main as run
-    except ImportError as error:
+    except (ImportError, SyntaxError) as error:  # a module is missing, or this Python is too old
         print(f"{command}: error: cannot start: {error} ({sys.executable})", file=sys.stderr)
         return 125
     return run()

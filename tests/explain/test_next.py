@@ -1,0 +1,116 @@
+"""What to do next: commands that fit the program of the trace, and no option of a framework that is not in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyshim.profiles.chrome import KinetoTrace
+from tests.explain.steps import LENGTH, Step, trace
+from tests.explain.test_verdicts import CASES, nothing_known, one_wave, raised, too_long, waited_at_once
+
+ROOT = Path(__file__).resolve().parents[2]
+FRAMEWORKS = re.compile(r"DDP|FSDP|HSDP|Megatron|TorchRec|bucket_cap|DataLoader|torch|\.item\(\)")
+
+
+def of_torch(step: Any) -> Any:
+    """Return the same step of a program of PyTorch."""
+
+    def more(one: Step) -> None:
+        step(one)
+        one._add("cpu_op", "aten::mm", 1.0, 1.0, 90, 90)
+
+    return more
+
+
+@pytest.mark.parametrize("step", [step for step, _, _ in CASES])
+def test_no_framework_is_named_that_is_not_in_the_trace(of_steps: Any, step: Any) -> None:
+    found = of_steps(step, marks=False)["next"]
+    assert not FRAMEWORKS.search(found.replace("torch.profiler", "")), found
+    torch = of_steps(of_torch(step))["next"]
+    assert not re.search("DDP|FSDP|HSDP|Megatron|TorchRec|bucket_cap|DataLoader", torch), torch
+
+
+@pytest.mark.parametrize("kind", ["FSDP::all_gather", "FullyShardedDataParallel.forward"])
+def test_the_framework_of_the_trace_is_named(of_steps: Any, kind: str) -> None:
+    def step(one: Step) -> None:
+        waited_at_once(one)
+        one.range(kind, 10.0, 5.0)
+
+    assert "FSDP" in of_steps(step)["next"]
+
+
+def test_commands_are_those_of_the_launcher(of_steps: Any, explained: Any, tmp_path: Path) -> None:
+    def by_mpi(one: Step) -> None:
+        raised(one)
+        one.range("MPI_Waitall", 10.0, 5.0)
+
+    assert of_steps(raised, marks=False)["next"].startswith("overlap-run PROGRAM does it by default ")
+    assert of_steps(by_mpi, marks=False)["next"].startswith("mpirun ... overlap-run ./program does it by default ")
+    assert of_steps(of_torch(raised))["next"].startswith("overlap-run torchrun ... train.py does it by default ")
+    assert "overlap tune --set nccl -- torchrun ... train.py tries" in of_steps(of_torch(too_long))["next"]
+    job = tmp_path / "job"
+    job.mkdir()
+    for rank in (0, 1):
+        trace(job / f"rank{rank}.json", raised, marks=False, rank=rank)
+    assert explained(job)["next"].startswith("mpirun ... overlap-run ./program does it by default ")
+
+
+def test_the_kernel_that_fills_the_gpu_is_filled_in(of_steps: Any, overlap: Any, tmp_path: Path) -> None:
+    """A command that can be pasted: the answer names the GPU, and the block of the kernel in front."""
+    found = of_steps(one_wave)
+    assert found["process"]["one_wave_kernel"]
+    command = re.search(r"overlap (policy room --gpu h200 --kernel 256:128) says what fits beside (\w+)", found["next"])
+    assert command and command[2] == found["process"]["one_wave_kernel"], found["next"]
+    assert overlap(*command[1].split()).returncode == 0
+
+
+def test_one_big_gap_is_told_as_one(of_steps: Any) -> None:
+    """A checkpoint in one step is no gap of a part of it in each."""
+    number = 0
+
+    def late(one: Step) -> None:
+        nonlocal number
+        number += 1
+        one.kernel("gemm", 0, 200 if number == 3 else 980, called=-20)
+
+    found = of_steps(late)
+    assert found["verdict"] == "no: the host is late", found["verdicts"]
+    text = found["verdicts"][0]["text"]
+    assert re.search(r", most of it in one gap of 0\.\d+ ms in 4 steps$", text), text
+    assert found["next"].startswith("one gap makes up most of the idle time (0."), found["next"]
+
+
+def test_even_gaps_are_not_told_as_one(of_steps: Any) -> None:
+    def step(one: Step) -> None:
+        one.kernel("gemm", 0, 500)
+        one.kernel("norm", 900, 100, called=880)
+
+    found = of_steps(step)
+    assert "one gap" not in found["verdicts"][0]["text"]
+
+
+def test_the_advice_to_record_is_that_of_the_documentation(overlap: Any, library: Any, tmp_path: Path) -> None:
+    """The call of CUPTI, too: without it a trace from CUDA 12.9 on has no waits again."""
+    path = trace(tmp_path / "trace.json", nothing_known)
+    said = overlap("explain", str(path)).stdout
+    page = (ROOT / "docs/how-to/training.md").read_text(encoding="utf-8")
+    snippet = page.partition("## Record a trace")[2].partition("```python")[2].partition("```")[0]
+    assert "cuptiActivityEnable(36)" in snippet and "enable_cuda_sync_events=True" in snippet
+    for line in KinetoTrace.records_code:
+        assert line in said and line.strip() in snippet
+    assert "12.9" in " ".join(said.split()).partition("next record again")[2]
+
+
+def test_gain_and_ceiling_are_of_one_unit(of_steps: Any) -> None:
+    found = of_steps(raised)
+    process, text = found["process"], found["verdicts"][0]["text"]
+    number = re.match(
+        r"raise stream 20, about ([\d.]+) % of a step, of the (?:at least )?([\d.]+) % that it waits \(", text
+    )
+    assert number, text
+    assert float(number[1]) == pytest.approx(100 * process["saves_us"] / LENGTH, abs=0.6)
+    assert float(number[2]) == pytest.approx(100 * process["waited_us"] / LENGTH, abs=0.6)

@@ -1,4 +1,4 @@
-"""JSON answers without a schema of their own have these fields, no more and no fewer: who reads them relies on the names.
+"""JSON answers without a schema of their own have these fields, no more and no fewer: programs rely on the names.
 
 A path: `a[]` is a list, a segment in CAPITALS any key, and `.*` at the end all that is below. A question mark in front:
 the field is not in every answer.

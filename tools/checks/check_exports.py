@@ -2,8 +2,9 @@
 
     python -m tools.checks.check_exports [LIBRARY ...]        default: pyshim/_lib/liboverlap.so
 
-Any machine's library can be looked at (tools/release looks at all that a wheel carries). Exported are the rows of the vendors' tables of entry points, the functions that overlap_abi.h
-promises, and those of the C library that we stand in front of (INTERPOSED), each under two versions.
+Any machine's library can be looked at (tools/release looks at all that a wheel carries). Exported are the rows of the
+vendors' tables of entry points, the functions that overlap_abi.h promises, and those of the C library that we stand in
+front of (INTERPOSED), each under two versions.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def read(data: bytes) -> Elf:
         raise ValueError("not a little-endian ELF file of 64 bits")
     try:
         return _read(ELFFile(io.BytesIO(data)))
-    except (ELFError, struct.error, KeyError, UnicodeDecodeError) as error:
+    except (ELFError, struct.error, LookupError, OverflowError, UnicodeDecodeError, StopIteration) as error:
         raise ValueError(str(error) or type(error).__name__) from error
 
 

@@ -37,6 +37,7 @@ hipError_t hip_context_of(int device, CUcontext *context);
 int hip_device_of(hipStream_t stream); /* of this thread, for a default stream */
 
 /* error.c */
+int hip_major(void); /* the number in the library's name: 7, or what a test has made of it (tests/hip_runtimes.py) */
 hipError_t hip_done(hipError_t result);
 
 /* check.c */
@@ -49,14 +50,7 @@ void hip_forget_device(int device);
 /* function.c */
 hipError_t hip_image_of(hipFunction_t handle, const struct kernel_image **image, const struct gpu **gpu);
 hipError_t hip_image(const void *host, const struct kernel_image **image, const struct gpu **gpu);
-int hip_static_limit(const struct kernel_image *image, const struct gpu *gpu);
-
-/* occupancy.c */
-struct hip_occupancy {
-    int blocks, grid, threads; /* on a compute unit, on the device, of the best block */
-};
-struct hip_occupancy hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads,
-                                   size_t dynamic);
+int hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads, size_t dynamic);
 
 /* table.c */
 typedef void (*any_function)(void);

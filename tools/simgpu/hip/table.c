@@ -47,14 +47,13 @@ static hipError_t other(void) {
 
 /* ---- the tables ---- */
 
-enum { OWN_MEMBERS = HIP_RELEASE < 700 ? 474 : 506 }; /* of this release */
 #define MEMBER(name, node, releases, position) [MEMBER_##name] = (any_function)table_##name,
 #define COMPILER(name, node, releases, position)
 #define OUTSIDE(name, node, releases)
 static struct {
     size_t bytes;
     any_function member[MEMBERS];
-} runtime = {(1 + OWN_MEMBERS) * sizeof(any_function),
+} runtime = {0,
              {
 #include "names.def"
              }};
@@ -80,7 +79,7 @@ static void fill(any_function *members, size_t count) {
 
 /* What rocprofiler-register wants: 10000 * major + 100 * minor + patch, and who says so. */
 static uint32_t import_version(void) {
-    return 10000 * (HIP_RELEASE / 100) + 100 * (HIP_RELEASE % 100);
+    return hip_major() < 7 ? 60400 : 70200;
 }
 
 typedef int register_table(const char *name, uint32_t (*import)(void), uint32_t version, void **tables, uint64_t count,
@@ -94,10 +93,11 @@ static void hand_out(register_table *call, const char *name, void *table) {
 }
 
 static void hand_out_if_asked(void) {
+    runtime.bytes = (size_t)(1 + (hip_major() < 7 ? 474 : 506)) * sizeof(any_function);
     fill(runtime.member, MEMBERS);
     fill(compiler.member, COMPILER_MEMBERS);
     const char *const text = getenv("SIMGPU_HIP_TABLE");
-    if (SIMGPU_HIP < 6 || text == NULL || strcmp(text, "off") == 0)
+    if (hip_major() < 6 || text == NULL || strcmp(text, "off") == 0)
         return;
     if (strcmp(text, "register") != 0) {
         sim_say("SIMGPU_HIP_TABLE: `%s` is neither `register` nor `off`", text);

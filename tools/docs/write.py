@@ -21,6 +21,7 @@ from pyshim.policy.model import schema_text
 from tools.checks import driver_table
 from tools.docs import picture, programs, reference, sizes
 from tools.docs.table import Table
+from tools.simgpu.hip import names
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +40,7 @@ POLICY_LINE = "\npolicy: 1\n"
 HIP_HEAD = """\
 /* Positions of the entry points of driver.def in HIP's dispatch table (ROCm 6.1 and newer): TABLE(name, position), in
  * members of 8 bytes. Member 0 is the size of the table. Members are only ever appended, as hip_api_trace.hpp of
- * ROCm's clr asserts. Generated from tools/simgpu/hip/names.def by tools/docs/write.py.
+ * ROCm's clr asserts. Generated from tools/simgpu/hip/api.def by tools/docs/write.py.
  */
 """
 
@@ -107,8 +108,7 @@ def schema() -> Made:
 
 
 def dispatch_table() -> Made:
-    text = (ROOT / "tools/simgpu/hip/names.def").read_text(encoding="utf-8")
-    positions = dict(re.findall(r"^MEMBER\((\w+), .*, (\d+)\)$", text, re.M))
+    positions = {one.name: one.position for one in names.read() if one.position}
     rows = [row.name for row in driver_table.rows(ROOT / "shim/hip/driver.def") if row.name in positions]
     text = HIP_HEAD + "".join(f"TABLE({name}, {positions[name]})\n" for name in rows)
     return {ROOT / "shim/hip/dispatch_table.def": text}

@@ -78,7 +78,8 @@ static bool read_kernel(char *line, struct image *image) {
 CUresult sim_load(const struct source *source, struct image *image) {
     char magic[sizeof MAGIC - 1] = "";
     if (!sim_fetch(source, 0, magic, sizeof magic) || memcmp(magic, MAGIC, sizeof magic) != 0) {
-        sim_say("code of AMD's compiler is not read: the simulated GPU takes a list of kernels (tools/simgpu/README.md)");
+        sim_say(
+            "code of AMD's compiler is not read: the simulated GPU takes a list of kernels (tools/simgpu/README.md)");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
     char *const text = text_of(source), *rest = text != NULL ? text + sizeof MAGIC - 1 : NULL;

@@ -94,7 +94,12 @@ def test_size_for_blocks_is_the_smallest_of_all(library: Any, gpus: dict[str, An
             expected = asked if native <= blocks else least if exists else NO_SIZE
             got = library.overlap_size_for_blocks(gpu, launch, blocks)
             assert got == expected, ((threads, registers, static, asked), launch.maximum_dynamic, blocks)
-            found += native > blocks and exists
+            if native > blocks and exists:
+                found += 1
+                for limit, wanted in ((least, least), (least - 1, NO_SIZE)):
+                    launch.maximum_dynamic = limit
+                    assert library.overlap_size_for_blocks(gpu, launch, blocks) == wanted
+                launch.maximum_dynamic = int(most)
     assert found > 60
 
 

@@ -97,7 +97,7 @@ READERS := 60
 fuzz: setup ## every reader of foreign files, and random driver calls; ARGS
 	$(BIN)/python -m tools.checks.fuzz --readers $(READERS) $(ARGS)
 
-# What the library costs. What policies gain and lose on simulated GPUs: tools/bench/README.md.
+# What the library costs: tools/bench/README.md.
 bench: loadable setup ## what the library costs a launch and a start; ARGS
 	$(BIN)/python -m tools.bench.run $(ARGS)
 

@@ -78,10 +78,10 @@ SOURCES = {
     "demo-stencil": ("tools/demo/stencil.c",),
     "launcher": ("tools/release/launcher.c",),
     **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c",)),
-    **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c")),
+    "hip7": ("tools/simgpu/*.c", "tools/simgpu/hip/*.c"),
 }
 # The engine of the simulated driver without what is NVIDIA's alone.
-LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_nvidia.c", "elf.c", "fatbin.c")}
+LEFT_OUT = {"hip7": ("api.c", "lookup.c", "launch_nvidia.c", "elf.c", "fatbin.c")}
 FILES = {
     "shim": "liboverlap.so",
     "simgpu": "simgpu/libcuda.so.1",
@@ -92,8 +92,6 @@ FILES = {
     "runtime13": "simgpu/libcudart.so.13",
     "hip7": "simgpu/hip7/libamdhip64.so.7",
 }
-# Not in the package: tests of the library in front of older runtimes build them (tests/hip_runtimes.py).
-OLDER = {f"hip{version}": f"simgpu/hip{version}/libamdhip64.so.{version}" for version in (5, 6)}
 # Recorded on two H200 (tests/traces/data): `overlap explain demo-stencil`.
 TRACES = {"demo-stencil.json.gz": "stencil-host-events.json.gz"}
 # glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
@@ -154,7 +152,7 @@ def compiler() -> list[str]:
 
 
 def sources(artifact: str) -> list[str]:
-    out = {f"tools/simgpu/{name}" for name in LEFT_OUT.get(artifact.rstrip("567"), ())}
+    out = {f"tools/simgpu/{name}" for name in LEFT_OUT.get(artifact, ())}
     found = {str(path.relative_to(ROOT)) for glob in SOURCES[artifact] for path in ROOT.glob(glob)}
     return sorted(found - out)
 
@@ -218,7 +216,7 @@ def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
     """Compiles to a temporary name and renames: a running program keeps the file that it has mapped."""
     if not sources(artifact):
         raise BuildError(f"{artifact}: no sources below {ROOT}")
-    target = output / {**FILES, **OLDER}[artifact]
+    target = output / FILES[artifact]
     target.parent.mkdir(parents=True, exist_ok=True)
     more = list(cflags)
     flags = [f"-ffile-prefix-map={ROOT}=.", *shlex.split(os.environ.get("CFLAGS", "")), *more]
@@ -339,15 +337,8 @@ def counted(files: int) -> str:
 def carry(folder: Path) -> list[Path]:
     """What goes with the bundled program: kernels, costs, a recorded trace."""
     demo = ROOT / "tools" / "demo"
-    made = [copy(demo / name, folder / name) for name in ("stencil.ptx", "costs.yaml")]
-    made += [copy(ROOT / "tests/traces/data" / file, folder / name) for name, file in TRACES.items()]
-    made.append(folder / "stencil_amd.co")
-    # With the tree in its path, which an installed Python that builds a wheel has not.
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
-    command = [sys.executable, "-m", "tools.demo.code_objects", str(made[-1].resolve())]
-    if subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode:
-        raise BuildError("the code objects of the demo could not be written")
-    return made
+    made = [copy(demo / name, folder / name) for name in ("stencil.ptx", "stencil_amd.txt", "costs.yaml")]
+    return made + [copy(ROOT / "tests/traces/data" / file, folder / name) for name, file in TRACES.items()]
 
 
 def progress(line: str) -> None:
@@ -359,7 +350,7 @@ def progress(line: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="build the preloaded library, the simulated GPU and the demo")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help="default: pyshim/_lib")
-    parser.add_argument("--only", choices=sorted({**FILES, **OLDER}), help="one of them (default: all of the package)")
+    parser.add_argument("--only", choices=sorted(FILES), help="one of them (default: all of the package)")
     parser.add_argument("--cflags", default="", metavar="FLAGS", help="more flags, behind $CFLAGS")
     parser.add_argument("--requires", action="store_true", help="build nothing; print what pip must install before")
     options = parser.parse_args()

@@ -85,7 +85,6 @@ NEEDS = {
     "clients/test_clients.py[triton]": CLIENTS,
     "clients/test_clients.py::test_the_first_compilation_of_triton_dies_in_ptxas": CLIENTS,
     "clients/test_clients.py::test_clients_run_on_other_gpus": CLIENTS,
-    "clients/test_triton_amd.py": CLIENTS,
     "doctor/test_driver.py::test_nvidias_numbers_are_those_of_its_header": CLIENTS,
     "launchers/test_children.py::test_ptxas": CLIENTS,
     "fixture cross": CROSS,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs import programs, suite, table, write
+from tools.docs import programs, table, write
 from tools.docs.table import Table
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -52,17 +52,6 @@ def test_a_changed_footprint_is_seen(answers: Answers, copy: Path) -> None:
     assert answers(copy, "--check", "sizes-by-kernel").returncode == 1
 
 
-def test_rows_that_a_run_does_not_repeat_are_seen(answers: Answers, copy: Path) -> None:
-    data = copy / "tools" / "bench" / "results" / "suite.csv"
-    before = data.read_text(encoding="utf-8")
-    (row,) = re.findall(r"^h100,h100,one-long-kernel/gemm,.*$", before, re.MULTILINE)
-    data.write_text(before.replace(row, row.replace(",-2", ",-1", 1)), encoding="utf-8")
-    done = answers(copy, "--check", "simulated")
-    assert done.returncode == 1
-    assert "tools/bench/results/suite.csv: h100 on h100, one-long-kernel/gemm: " in done.stderr
-    assert "tools.docs.write --measure" in done.stderr
-
-
 def test_a_page_without_the_markers_is_not_written(answers: Answers, copy: Path) -> None:
     page = (copy / PAGE).read_text(encoding="utf-8").replace("write.py: costs -->", "-->")
     (copy / PAGE).write_text(page, encoding="utf-8")
@@ -98,14 +87,6 @@ def test_every_table_has_its_command() -> None:
         rest = part.partition("<!-- end -->")[2]
         command = r"`[^`]*(?:tools/gpu/run|tools\.docs\.write)[^`]*`"
         assert re.search(command, rest), part.partition(" ")[0]
-
-
-def test_simulated_numbers_say_so() -> None:
-    text = (ROOT / PAGE).read_text(encoding="utf-8")
-    _, part = text.split("## What was only simulated", 1)
-    for line in re.findall(r"^- .*?%.*$", part.partition("\n## ")[0], re.MULTILINE):
-        assert "simulated" in line, line
-    assert "simulated" in part.partition("| a40 ")[0]
 
 
 def test_files_are_whole_and_linked() -> None:
@@ -238,17 +219,6 @@ def test_what_the_page_says_of_foreign_programs_is_in_the_data() -> None:
     assert f"`observe` costs the Jacobis {min(observed):.1f} to {max(observed):.1f} %" in page
 
 
-def test_what_the_page_says_of_simulated_programs_is_in_the_data() -> None:
-    page = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
-    found = suite.read(ROOT)
-    default, paper = [row for row in found if row.default], [row for row in found if not row.default]
-    assert f"the default costs up to {max(row.first for row in default):.0f} % of a step" in page
-    assert f"up to {max(row.change for row in default):+.1f} %, beside a persistent kernel" in page
-    alone = max(row.change for row in paper if row.shape == "no-communication")
-    said = f"loses up to {alone:.0f} % where nothing overlaps, and up to {max(row.change for row in paper):.0f} %"
-    assert said in page
-
-
 # ---- What computes them ----
 
 
@@ -275,10 +245,3 @@ def test_spans_and_percents() -> None:
 def test_a_missing_file_names_its_command(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"correctness\.json is missing: `tools/gpu/run correctness` measures it"):
         programs.checks(tmp_path)
-
-
-def test_defaults_lose_in_the_simulated_rows_where_the_programs_own_priority_does() -> None:
-    """Communication that is waited for, but not needed early: raised, it takes multiprocessors from what is."""
-    lost = [row for row in suite.read(ROOT) if row.default and row.change > 1]
-    assert {row.shape for row in lost} == {"not-needed-yet", "tail-bound", "data-parallel"}
-    assert all(row.change < row.priority + 0.1 for row in lost)

@@ -126,7 +126,7 @@ def test_a_runtime_that_the_program_brings_itself_stays_its_own(
     """By RPATH, which comes before LD_LIBRARY_PATH: NVIDIA's runtime, which does not start here."""
     real = runtime_folder(int(kind[-2:]))
     program = stub(build, kind, FATBIN, real, "-Wl,--disable-new-dtags", f"-Wl,-rpath,{real}")
-    if check_exports.DT_RPATH not in check_exports.Reader(program.read_bytes()).read().tags:
+    if "DT_RPATH" not in check_exports.read(program.read_bytes()).tags:
         pytest.skip("this linker writes RUNPATH only, which comes after LD_LIBRARY_PATH")
     done = overlap_run("--simulate", "h100", "--policy", "observe", str(program))
     assert "cudaGetDeviceCount(&count): named symbol not found" in done.stdout

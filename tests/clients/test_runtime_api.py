@@ -28,7 +28,7 @@ def exported(version: int) -> set[str]:
 
 def symbols(path: Path) -> dict[str, str]:
     """name -> version, of everything that is exported."""
-    elf = check_exports.Reader(path.read_bytes()).read()
+    elf = check_exports.read(path.read_bytes())
     return {symbol.name: symbol.version for symbol in elf.symbols if symbol.defined}
 
 

@@ -67,10 +67,40 @@ def test_scalar_registers_limit_nothing_unless_known(library: Any, gpus: dict[st
     assert library.overlap_occupancy_of(gpus["h100"], footprint(64, 32, scalars=112)).blocks == 32
 
 
-def test_size_for_blocks_is_the_smallest_of_all(compile_c: Any, run_program: Run) -> None:
-    compared, found = map(int, run_program(compile_c("size_brute.c"), _native.SHIM, 60, 3).split())
-    assert compared == 60 * 40 * len(KEYS)
-    assert found > 500
+@pytest.mark.parametrize("key", KEYS)
+def test_size_for_blocks_is_the_smallest_of_all(library: Any, gpus: dict[str, Any], key: str) -> None:
+    """The judge is the number of resident blocks, which never grows with the size."""
+    gpu, source, found = gpus[key], random.Random(key), 0
+    launch, shaped = _native.ffi.new("struct overlap_launch *"), footprint(0, 0)
+    for _ in range(100):
+        threads, registers = (1 + source.randrange(source.choice(most)) for most in ((256, 1024), (64, 255)))
+        static, asked = source.randrange(source.choice((2000, 49152))), source.choice((0, source.randrange(20_000)))
+        most = source.choice((1, 1, 1, source.random())) * (gpu.shared_optin - static)
+        launch.footprint, launch.maximum_dynamic = (threads, registers, static, asked), int(most)
+        shaped[0] = launch.footprint
+
+        def resident(size: int) -> int:
+            shaped.dynamic_shared = size
+            return int(library.overlap_occupancy_of(gpu, shaped).blocks)
+
+        native = resident(asked)
+        for blocks in range(40):
+            least, end = asked, launch.maximum_dynamic + 1
+            while least < end:
+                middle = (least + end) // 2
+                least, end = (least, middle) if resident(middle) <= blocks else (middle + 1, end)
+            # At least one: nobody wants a launch that fails. As it stands, where there are no more than wanted.
+            exists = least <= launch.maximum_dynamic and resident(least) > 0
+            expected = asked if native <= blocks else least if exists else NO_SIZE
+            got = library.overlap_size_for_blocks(gpu, launch, blocks)
+            assert got == expected, ((threads, registers, static, asked), launch.maximum_dynamic, blocks)
+            if native > blocks and exists:
+                found += 1
+                for limit, wanted in ((least, least), (least - 1, NO_SIZE)):
+                    launch.maximum_dynamic = limit
+                    assert library.overlap_size_for_blocks(gpu, launch, blocks) == wanted
+                launch.maximum_dynamic = int(most)
+    assert found > 60
 
 
 def test_a_slot_is_kept_for_communication(library: Any, gpus: dict[str, Any]) -> None:

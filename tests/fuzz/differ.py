@@ -33,7 +33,7 @@ from pyshim.start import plan
 from pyshim.start.environment import environment
 from tests.fuzz import differ_rows
 from tests.hip_runtimes import VERSIONS, runtime
-from tools.simgpu.hip.code_object import Kernel, bundle, code_object
+from tools.simgpu.hip.image import Kernel, image
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -185,13 +185,12 @@ class Fuzzer:
         }
         gpu, driver = DRIVERS[self.vendor]
         self.driver = runtime(driver) if isinstance(driver, int) else driver
-        image = self.folder / "image"
-        kernels = code_object([Kernel(name, vgprs=256, agprs=8, arguments=[8, 4]) for name in KERNELS], "gfx90a")
-        image.write_bytes(bundle({"gfx90a": kernels}))
+        code = self.folder / "image"
+        code.write_bytes(image(Kernel(name, vgprs=256, agprs=8, arguments=[8, 4]) for name in KERNELS))
         everything = self.folder / "everything.yaml"
         everything.write_text(EVERYTHING, encoding="ascii")
         self.simulated = plan.make(plan.Request(policy="observe", simulate=gpu), clean).settings
-        more = {"SIMGPU": f"{gpu},2", "SIMGPU_MULTIPROCESSORS": "2", "DIFFER_IMAGE": str(image)}
+        more = {"SIMGPU": f"{gpu},2", "SIMGPU_MULTIPROCESSORS": "2", "DIFFER_IMAGE": str(code)}
         self.environments["bare"] = {**environment(clean, self.simulated._replace(library=None)), **more}
         for name, asked in {
             "observe": "observe",

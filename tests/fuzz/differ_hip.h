@@ -13,7 +13,7 @@ enum kind { NO_KIND, MODULE, LIBRARY, FUNCTION, KERNEL, STREAM, EVENT, GRAPH, NO
 enum { KERNELS = 4 };
 static const char *const kernel_names[KERNELS] = {"gemm", "elementwise", "ncclDevKernel_AllReduce",
                                                   "ncclDevKernel_Broadcast"};
-static char code_object[1 << 18], host_kernels[KERNELS];
+static char code[1 << 18], host_kernels[KERNELS];
 static uint64_t parameter_a;
 static uint32_t parameter_b;
 static void *given_parameters[] = {&parameter_a, &parameter_b};
@@ -105,7 +105,7 @@ static void *memory(void) {
 }
 #define arg_void_p() memory()
 #define arg_const_void_p() memory()
-#define arg_const_void_p_image() (const void *)code_object
+#define arg_const_void_p_image() (const void *)code
 #define arg_const_char_p_file() "/nonexistent"
 static void *cleared(void) {
     static char bytes[1024] __attribute__((aligned(16)));
@@ -180,7 +180,7 @@ static void **register_kernels(void) {
     static struct {
         uint32_t magic, version;
         const void *data, *unused;
-    } wrapper = {0x48495046, 1, code_object, NULL};
+    } wrapper = {0x48495046, 1, code, NULL};
     void **binary = __hipRegisterFatBinary(&wrapper);
     for (int i = 0; binary && i < KERNELS; i++)
         __hipRegisterFunction(binary, &host_kernels[i], (char *)(uintptr_t)kernel_names[i], kernel_names[i], 0, NULL,
@@ -195,7 +195,7 @@ static void enter_block(int first) {
     const int file = registered++ ? -1 : open(getenv("DIFFER_IMAGE"), O_RDONLY);
     if (file < 0)
         return;
-    if (read(file, code_object, sizeof code_object) <= 0 || !register_kernels())
+    if (read(file, code, sizeof code) <= 0 || !register_kernels())
         abort();
     close(file);
 }

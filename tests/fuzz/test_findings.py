@@ -20,7 +20,7 @@ from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy import reader
 from pyshim.profiles import open_trace
-from tests.fuzz import report_fuzz
+from tests.fuzz import reports
 from tests.fuzz.saying import ask
 from tests.traces.made import K, kineto_events, nsys, step
 
@@ -31,7 +31,7 @@ ESCAPES = b"\x1b]0;owned\x07\x1b[2J\x9b31m\nfake: line\xe2\x80\xae[red]"
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
     """Three good pages, of which the tests change the first."""
-    for name, data in report_fuzz._PAGES.items():
+    for name, data in reports.PAGES.items():
         (tmp_path / name).write_bytes(data)
     return tmp_path
 
@@ -62,7 +62,7 @@ def test_a_page_of_very_many_ranks(report):
 
 @pytest.mark.parametrize("started", ["1e999", "NaN", "-Infinity", "9" * 400, "9" * 5000, '"x"', "[]", "1e300"])
 def test_a_run_that_began_at_no_time(report, started):
-    run = {**report_fuzz._RUN._asdict(), "started": 12345.0, "expected_world_size": 10**30}
+    run = {**reports.RUNNING._asdict(), "started": 12345.0, "expected_world_size": 10**30}
     text = json.dumps(run).replace("12345.0", started)
     (report / "run.json").write_text(text, encoding="utf-8")
     for more in ((), ("--json",), ("--full",)):

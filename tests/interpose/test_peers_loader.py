@@ -22,7 +22,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.mark.plain("a sanitizer is preloaded, too", sanitized=True)
 def test_every_process_ends_with_127_for_want_of_a_cuda_runtime(simulated: Mapping[str, str]) -> None:
     """The C library alone is needed, so a machine without CUDA runs everything, and says nothing."""
-    needed = check_exports.Reader(Path(plan.LIBRARY).read_bytes()).read().needed
+    needed = check_exports.read(Path(plan.LIBRARY).read_bytes()).needed
     assert needed == ["libc.so.6"]
     env = {"PATH": os.environ["PATH"], "LD_PRELOAD": plan.LIBRARY}
     shell = "true; sh -c 'sh -c true' && echo | cat >/dev/null; /nonexistent 2>/dev/null; echo $?"

@@ -80,7 +80,7 @@ def owners(preloaded: Runner, tmp_path: Path) -> Owners:
 
 
 def test_every_name_is_exported_without_a_version() -> None:
-    elf = check_exports.Reader(Path(plan.LIBRARY).read_bytes()).read()
+    elf = check_exports.read(Path(plan.LIBRARY).read_bytes())
     found = {(symbol.name, symbol.version) for symbol in elf.symbols if symbol.defined and "cuda" in symbol.name}
     assert found == {(row, "") for row in ROWS}
     assert len(ROWS) == len(set(ROWS)) == len(re.findall(r"^RUNTIME\(", DEFINED, re.M)) > 10
@@ -351,7 +351,7 @@ def test_a_library_that_is_switched_off_passes_everything_through(
 def test_the_simulated_runtimes_are_bound_by_version(simulated: Mapping[str, str], build: Build) -> None:
     """Else nothing above would say that versioned references are bound to names without one."""
     for version in VERSIONS:
-        elf = check_exports.Reader(host(build, version).read_bytes()).read()
+        elf = check_exports.read(host(build, version).read_bytes())
         asked = {symbol.name: symbol.version for symbol in elf.symbols if not symbol.defined}
         assert {asked[row] for row in ROWS} == {f"libcudart.so.{version}"}
     assert subprocess.run([host(build)], env=dict(simulated), check=False).returncode == 0

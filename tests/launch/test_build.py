@@ -90,7 +90,7 @@ def test_a_python_that_does_not_know_the_tree_builds(tmp_path: Path) -> None:
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "made/demo/stencil_amd.co").stat().st_size and (tmp_path / "made/demo/demo-stencil").exists()
+    assert (tmp_path / "made/demo/stencil_amd.txt").stat().st_size and (tmp_path / "made/demo/demo-stencil").exists()
 
 
 def test_no_sources_is_an_error(build: ModuleType, tree: Path) -> None:

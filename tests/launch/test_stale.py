@@ -70,7 +70,7 @@ def test_a_build_of_one_artifact_or_into_a_folder_of_the_user_removes_nothing(
 
 
 def test_the_folder_of_this_tree_holds_only_what_is_built(build: ModuleType) -> None:
-    carried = {"stencil.ptx", "stencil_amd.co", "costs.yaml", *build.TRACES}
+    carried = {"stencil.ptx", "stencil_amd.txt", "costs.yaml", *build.TRACES}
     known = {*build.FILES.values(), "abi.py", "reason.def", "rank.def", "shipped.json"}
     known |= {f"demo/{name}" for name in carried}
     found = {name for name in files(_native.DIRECTORY) if not any(p.startswith((".", "__")) for p in Path(name).parts)}

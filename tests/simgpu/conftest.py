@@ -70,7 +70,7 @@ def answer(value): print("ANSWER " + json.dumps(value))
 HIP_PRELUDE = """
 import ctypes as C, json, os, sys
 from hip_client import *
-from tools.simgpu.hip.code_object import Kernel, bundle, code_object
+from tools.simgpu.hip.image import Kernel, image
 def answer(value): print("ANSWER " + json.dumps(value), flush=True)
 hip = Hip()
 version = int(os.environ["SIMGPU_LIBRARY"][-1])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 SIZES = """
-f = hip.function(code_object([Kernel("k", static_shared=1024)]), "k")
+f = hip.function(image([Kernel("k", static_shared=1024)]), "k")
 sizes = (0, 65536 - 1024, 65536 - 1023, 65536, 65537)
 """
 
@@ -30,7 +30,7 @@ def test_since_6_3_the_queue_dies_and_the_runtime_ends_the_process(on_hip: Any, 
 def test_other_refusals(on_hip: Any, version: int) -> None:
     run = on_hip(
         """
-f = hip.function(code_object([Kernel("k", max_threads=256, arguments=[8])]), "k")
+f = hip.function(image([Kernel("k", max_threads=256, arguments=[8])]), "k")
 one = hip.arguments(1)
 call = lambda *sizes, args=one, extra=None: hip.code("hipModuleLaunchKernel", f, *sizes, None, args, extra)
 answer([call(1, 1, 1, 256, 1, 1, 0), call(1, 1, 1, 257, 1, 1, 0), call(1, 1, 1, 1025, 1, 1, 0),
@@ -41,20 +41,6 @@ answer([call(1, 1, 1, 256, 1, 1, 0), call(1, 1, 1, 257, 1, 1, 0), call(1, 1, 1, 
         version,
     )
     assert run.answer == [0, 719, 1, 1, 9, 9, 1, 1, 1, 400, 400, 1]
-
-
-def test_set_attribute_is_looked_at_and_does_nothing(on_hip: Any, version: int) -> None:
-    run = on_hip(
-        """
-image = code_object([Kernel("k", static_shared=1024)])
-host, = hip.register(image, "k")
-answer([hip.code("hipFuncSetAttribute", host, 8, value) for value in (0, 64512, 64513, -1)]
-       + [hip.code("hipFuncSetAttribute", host, 9, 50), hip.code("hipFuncSetAttribute", P(8), 8, 0),
-          hip.code("hipFuncSetAttribute", None, 8, 0), hip.launch(hip.function(image, "k"), 1, 64, 60000)])
-""",
-        version,
-    )
-    assert run.answer == [0, 0, 1, 1, 0, 98, 98, 0]
 
 
 def test_the_last_error(on_hip: Any, version: int) -> None:

@@ -9,8 +9,8 @@ import pytest
 COSTS = "- {kernel: k, block_us: 100, spread: 0, gain: 1}\n- {kernel: wide, block_us: 1000, spread: 0, gain: 1}\n"
 
 KERNELS = """
-image = code_object([Kernel("k"), Kernel("wide", vgprs=256, agprs=256)])
-k, wide = (hip.function(image, name) for name in ("k", "wide"))
+code = image([Kernel("k"), Kernel("wide", vgprs=256, agprs=256)])
+k, wide = (hip.function(code, name) for name in ("k", "wide"))
 """
 
 

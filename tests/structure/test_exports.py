@@ -28,7 +28,7 @@ def test_the_library_built_here() -> None:
 
 def test_the_library_does_not_define_dlopen() -> None:
     """docs/how-to/profile.md, Nsight Compute, has the reason."""
-    elf = check_exports.Reader(_native.SHIM.read_bytes()).read()
+    elf = check_exports.read(_native.SHIM.read_bytes())
     assert "dlopen" not in {symbol.name for symbol in elf.symbols}
     assert "dlopen is exported, and nobody promised it" in check_exports.check_exported(
         check_exports.Elf(machine=elf.machine, symbols=[check_exports.Symbol("dlopen", True, False, "", True)])

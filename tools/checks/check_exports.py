@@ -2,26 +2,33 @@
 
     python -m tools.checks.check_exports [LIBRARY ...]        default: pyshim/_lib/liboverlap.so
 
-Reads the ELF file itself: no binutils needed, and any machine's library can be looked at (tools/release looks at all
-that a wheel carries). Exported are the rows of the vendors' tables of entry points, the functions that overlap_abi.h
-promises, and those of the C library that we stand in front of (INTERPOSED), each under two versions.
+Any machine's library can be looked at (tools/release looks at all that a wheel carries). Exported are the rows of the
+vendors' tables of entry points, the functions that overlap_abi.h promises, and those of the C library that we stand in
+front of (INTERPOSED), each under two versions.
 """
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.constants import P_FLAGS
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
 
 from tools.checks import driver_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
 LIBRARY = ROOT / "pyshim" / "_lib" / "liboverlap.so"
-MACHINES = {62: "x86_64", 183: "aarch64", 190: "cuda"}
+MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_CUDA": "cuda"}
 OLDEST_NODE = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}
 NEWEST_GLIBC = (2, 17)
 # Only glibc has these, or not every libc: the library must load without them.
@@ -32,10 +39,7 @@ WEAK = {
 }  # fmt: skip
 INTERPOSED = ("dlsym", "dlvsym", "dlclose")  # dlopen: see docs/how-to/profile.md
 
-PT_DYNAMIC, PT_GNU_STACK, PT_LOAD = 2, 0x6474E551, 1
-DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_SONAME, DT_RPATH, DT_TEXTREL, DT_RUNPATH = 1, 4, 5, 6, 14, 15, 22, 29
-SHT_SYMTAB = 2
-DT_GNU_HASH, DT_VERSYM, DT_VERDEF, DT_VERNEED = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE
+HIDDEN = 0x8000  # of several versions of a name, not the default
 
 
 @dataclass(frozen=True)
@@ -54,109 +58,61 @@ class Elf:
     machine: str = ""
     soname: str = ""
     needed: list[str] = field(default_factory=list)
-    tags: set[int] = field(default_factory=set)
+    tags: set[str] = field(default_factory=set)
     symbols: list[Symbol] = field(default_factory=list)
     executable_stack: bool = True  # unless a header says otherwise
     stripped: bool = True
 
 
-# System V gABI, chapters 4 and 5, of 64 bits.
-SEGMENT, DYNAMIC, SYMBOL, WORD = "<IIQQQQQQ", "<qQ", "<IBBHQQ", 8
+def read(data: bytes) -> Elf:
+    """Raises ValueError for what is no such file."""
+    if data[:4] != b"\x7fELF" or data[4:6] != b"\x02\x01":
+        raise ValueError("not a little-endian ELF file of 64 bits")
+    try:
+        return _read(ELFFile(io.BytesIO(data)))
+    except (ELFError, struct.error, LookupError, OverflowError, UnicodeDecodeError, StopIteration) as error:
+        raise ValueError(str(error) or type(error).__name__) from error
 
 
-class Reader:
-    def __init__(self, data: bytes) -> None:
-        if data[:4] != b"\x7fELF" or data[4:6] != b"\x02\x01":
-            raise ValueError("not a little-endian ELF file of 64 bits")
-        self.data = data
-        self.elf = Elf(machine=MACHINES.get(self.get("<H", 18)[0], "unknown"))
-        segments, sections = self.get("<QQ", 32)
-        size, count, section_size, section_count = self.get("<HHHH", 54)
-        rows = [self.get(SEGMENT, segments + i * size) for i in range(count)]
-        self.headers = [(kind, flags, offset, address, there) for kind, flags, offset, address, _, there, *_ in rows]
-        kinds = [self.get("<I", sections + i * section_size + 4)[0] for i in range(section_count)]
-        self.elf.stripped = SHT_SYMTAB not in kinds
-        self.dynamic: dict[int, int] = {}
+def _read(file: Any) -> Elf:
+    elf = Elf(MACHINES.get(file["e_machine"], "unknown"))
+    elf.stripped = not any(section["sh_type"] == "SHT_SYMTAB" for section in file.iter_sections())
+    for segment in file.iter_segments():
+        if segment["p_type"] == "PT_GNU_STACK":
+            elf.executable_stack = bool(segment["p_flags"] & P_FLAGS.PF_X)
+        if not isinstance(segment, DynamicSegment):
+            continue
+        for tag in segment.iter_tags():
+            elf.tags.add(tag.entry.d_tag)
+            if tag.entry.d_tag == "DT_NEEDED":
+                elf.needed.append(tag.needed)
+            if tag.entry.d_tag == "DT_SONAME":
+                elf.soname = tag.soname
+    symbols, versions = (file.get_section_by_name(name) for name in (".dynsym", ".gnu.version"))
+    if symbols is None:
+        return elf
+    names = _nodes(file)
+    for index, symbol in enumerate(symbols.iter_symbols()):
+        ndx = versions.get_symbol(index)["ndx"] if versions else 1
+        number = ndx if isinstance(ndx, int) else 1  # VER_NDX_LOCAL, VER_NDX_GLOBAL
+        if index:
+            defined, weak = symbol["st_shndx"] != "SHN_UNDEF", symbol["st_info"]["bind"] == "STB_WEAK"
+            node = names.get(number & ~HIDDEN, "")
+            elf.symbols.append(Symbol(symbol.name, defined, weak, node, not number & HIDDEN))
+    return elf
 
-    def get(self, form: str, offset: int) -> tuple[int, ...]:
-        return struct.unpack_from(form, self.data, offset)
 
-    def offset(self, address: int) -> int:
-        """Where in the file an address lies."""
-        for kind, _, offset, start, size in self.headers:
-            if kind == PT_LOAD and start <= address < start + size:
-                return offset + address - start
-        raise ValueError(f"address {address:#x} is in no segment")
-
-    def string(self, index: int) -> str:
-        start = self.offset(self.dynamic[DT_STRTAB]) + index
-        return self.data[start : self.data.index(b"\0", start)].decode()
-
-    def read(self) -> Elf:
-        needed = []
-        step = struct.calcsize(DYNAMIC)
-        for kind, flags, offset, _, size in self.headers:
-            if kind == PT_GNU_STACK:
-                self.elf.executable_stack = bool(flags & 1)
-            if kind != PT_DYNAMIC:
-                continue
-            for at in range(offset, offset + size, step):
-                tag, value = self.get(DYNAMIC, at)
-                if tag == 0:
-                    break
-                self.dynamic[tag] = value
-                if tag == DT_NEEDED:
-                    needed.append(value)
-        self.elf.tags = set(self.dynamic)
-        self.elf.needed = [self.string(value) for value in needed]
-        self.elf.soname = self.string(self.dynamic[DT_SONAME]) if DT_SONAME in self.dynamic else ""
-        names = self.versions()
-        for index in range(1, self.symbol_count()):
-            self.elf.symbols.append(self.symbol(index, names))
-        return self.elf
-
-    def symbol_count(self) -> int:
-        if DT_SYMTAB not in self.dynamic:
-            return 0
-        if DT_HASH in self.dynamic:
-            return self.get("<I", self.offset(self.dynamic[DT_HASH]) + 4)[0]
-        at = self.offset(self.dynamic[DT_GNU_HASH])
-        buckets, first, words, _ = self.get("<IIII", at)
-        table = at + 16 + WORD * words
-        last = max(self.get(f"<{buckets}I", table))
-        if last < first:
-            return first
-        while not self.get("<I", table + 4 * (buckets + last - first))[0] & 1:
-            last += 1
-        return last + 1
-
-    def versions(self) -> dict[int, str]:
-        """Version index -> name, of the nodes defined here and of those asked of others."""
-        names: dict[int, str] = {}
-        at = self.offset(self.dynamic[DT_VERDEF]) if DT_VERDEF in self.dynamic else 0
-        while at:
-            _, _, index, _, _, first, following = self.get("<HHHHIII", at)
-            names[index] = self.string(self.get("<I", at + first)[0])
-            at = at + following if following else 0
-        at = self.offset(self.dynamic[DT_VERNEED]) if DT_VERNEED in self.dynamic else 0
-        while at:
-            _, count, _, entry, following = self.get("<HHIII", at)
-            entry += at
-            for _ in range(count):
-                _, _, index, name, more = self.get("<IHHII", entry)
-                names[index] = self.string(name)
-                entry += more
-            at = at + following if following else 0
-        return names
-
-    def symbol(self, index: int, versions: dict[int, str]) -> Symbol:
-        at = self.offset(self.dynamic[DT_SYMTAB]) + struct.calcsize(SYMBOL) * index
-        name, info, _, section, _, _ = self.get(SYMBOL, at)
-        version = (
-            self.get("<H", self.offset(self.dynamic[DT_VERSYM]) + 2 * index)[0] if DT_VERSYM in self.dynamic else 1
-        )
-        node = versions.get(version & 0x7FFF, "") if version & 0x7FFF > 1 else ""
-        return Symbol(self.string(name), section != 0, info >> 4 == 2, node, not version & 0x8000)
+def _nodes(file: Any) -> dict[int, str]:
+    """Version index -> name, of the nodes defined here and of those asked of others."""
+    names = {}
+    if defined := file.get_section_by_name(".gnu.version_d"):
+        for node, parents in defined.iter_versions():
+            names[node["vd_ndx"]] = next(parents).name
+    if asked := file.get_section_by_name(".gnu.version_r"):
+        for _, nodes in asked.iter_versions():
+            names.update((node["vna_other"], node.name) for node in nodes)
+    names.pop(1, None)  # the library's own name, for what has no version
+    return names
 
 
 # By which librocprofiler-register finds who wants HIP's table of functions (shim/hip/dispatch_table.c).
@@ -227,9 +183,9 @@ def check_loading(elf: Elf) -> Iterator[str]:
             yield f"{symbol.name}: of a fortified build, which musl does not know"
         if symbol.name.startswith("_Z"):
             yield f"{symbol.name}: a symbol of C++"
-    if {DT_RPATH, DT_RUNPATH} & elf.tags:
+    if {"DT_RPATH", "DT_RUNPATH"} & elf.tags:
         yield "has a RUNPATH"
-    if DT_TEXTREL in elf.tags:
+    if "DT_TEXTREL" in elf.tags:
         yield "relocates its code"
     if elf.executable_stack:
         yield "asks for an executable stack"
@@ -241,8 +197,8 @@ def check_library(elf: Elf, root: Path = ROOT) -> list[str]:
 
 def check(path: Path, root: Path = ROOT) -> list[str]:
     try:
-        elf = Reader(path.read_bytes()).read()
-    except (OSError, ValueError, KeyError, struct.error) as error:
+        elf = read(path.read_bytes())
+    except (OSError, ValueError) as error:
         return [f"cannot be read: {error}"]
     return check_library(elf, root)
 

@@ -9,14 +9,15 @@ and without the library. Exits 1 on any finding.
     python -m tools.checks.fuzz --repeat FILE    an input that was a finding, once more
 
 Readers in C are programs of tests/fuzz/*_fuzz.c under the address and undefined-behaviour sanitizers: by libFuzzer,
-where there is clang with it or Debian's can be installed, else by mutations of our own. Readers in Python are modules
-tests/fuzz/*_fuzz.py, run by tests/fuzz/reading.py: by mutations of our own.
+where there is clang with it or Debian's can be installed, else by mutations of our own. Readers in Python are the
+properties of tests/fuzz/test_readers.py, which hypothesis tries to break for as long (tests/fuzz/reading.py).
 
 Calls (tests/fuzz/differ.py): programs of random calls run without the library and under several policies; what every
 call answers, and what reaches the simulated driver, must be the same but for what the policy may change.
 
 A finding: a crash, what a sanitizer says, an exception that is none of ours, an input that takes far too long, or a
-difference. Its input stays in DIR (.fuzz) with the command that repeats it.
+difference. Its input stays in DIR (.fuzz) with the command that repeats it; that of a property is printed, and stays in
+.hypothesis, so that the next run of the test begins with it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -51,7 +52,9 @@ PROGRAMS = {
     "table": ("table_fuzz.c", *(f"shim/core/{name}.c" for name in DECIDING)),
     "page": ("page_fuzz.c", "shim/core/stats.c", "shim/core/rows.c", "shim/core/match.c"),
 }
-MODULES = ("yaml", "binaries", "report", "traces")
+PROPERTIES = {
+    name: f"tests/fuzz/test_readers.py::test_{name}" for name in ("policies", "programs", "reports", "traces")
+}
 # By name: which driver's, and what share of the calls.
 CALLS = {"calls": ("cuda", 1), "calls5": ("hip5", 5), "calls6": ("hip6", 5), "calls7": ("hip7", 5)}
 # Of Debian, by release: the version of clang, whose package of libFuzzer has it in its name.
@@ -89,13 +92,13 @@ class Job:
     moved: float = field(default_factory=time.monotonic)  # when there was a new input
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, names: Mapping[str, str]) -> None:
         limits = "allocator_may_return_null=1:exitcode=66"
-        given = {"FUZZ_STATE": str(self.state), "ASAN_OPTIONS": limits, "UBSAN_OPTIONS": "print_stacktrace=1"}
+        given = {**names, "ASAN_OPTIONS": limits, "UBSAN_OPTIONS": "print_stacktrace=1"}
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "LD_PRELOAD"))}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**clean, **given}
+                self.command, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**clean, **given}
             )
 
     def ended(self, count: Count) -> bool:
@@ -105,7 +108,7 @@ class Job:
         _, count.tried, count.accepted = self.seen()
         if count.tried != self.tried:
             self.tried, self.moved = count.tried, time.monotonic()
-        elif time.monotonic() - self.moved > STILL:
+        elif self.name not in PROPERTIES and time.monotonic() - self.moved > STILL:
             os.kill(self.process.pid, signal.SIGKILL)  # Popen.kill() would look first whether it has ended
         pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
         if not pid:
@@ -188,13 +191,13 @@ def program(scratch: Path, name: str, seconds: int, engine: str) -> list[str]:
     return [str(scratch / name), "mutate", str(seconds), *given]
 
 
-def module(name: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "tests.fuzz.reading", name, *more]
+def property_of(name: str) -> list[str]:
+    return [sys.executable, "-m", "pytest", "-q", "-c", str(ROOT / "pyproject.toml"), PROPERTIES[name]]
 
 
 def everything() -> list[str]:
     """The longest first: the million calls would be alone at the end."""
-    return [*CALLS, *PROGRAMS, *MODULES]
+    return [*CALLS, *PROGRAMS, *PROPERTIES]
 
 
 def calls(name: str, options: argparse.Namespace) -> list[str]:
@@ -225,10 +228,10 @@ def fuzz(names: list[str], engine: str, options: argparse.Namespace, scratch: Pa
             if isprogram:
                 command = program(scratch, name, seconds, engine)
             else:
-                command = calls(name, options) if name in CALLS else module(name, "--seconds", str(seconds))
+                command = calls(name, options) if name in CALLS else property_of(name)
             job = Job(name, command, scratch / f"{name}.state", scratch / f"{name}.log")
-            job.start()
-            running.append((job, Count(name, engine if isprogram else "")))
+            job.start({"OVERLAP_FUZZ_SECONDS": str(seconds)} if name in PROPERTIES else {"FUZZ_STATE": str(job.state)})
+            running.append((job, Count(name, engine if isprogram else "hypothesis" if name in PROPERTIES else "")))
         time.sleep(0.2)
         for job, count in running:
             if job.ended(count):
@@ -243,12 +246,17 @@ def judge(job: Job, count: Count, keep: Path) -> None:
     """What the log says; a finding's input is kept."""
     assert job.process
     text = job.log.read_text(encoding="utf-8", errors="replace")
-    told = re.findall(r"^engine: (.+)$", text, re.M)
-    count.engine = told[0] if told else count.engine
     covered = re.findall(r"\bcov: (\d+)", text)
-    lines = re.findall(r"^covered: (.+)$", text, re.M)
-    count.covered = lines[-1] if lines else f"{int(covered[-1]):,} edges" if covered else ""
+    count.covered = f"{int(covered[-1]):,} edges" if covered else ""
+    if told := re.search(r"seconds: ([\d,]+) inputs, ([\d,]+) accepted", text):
+        count.tried, count.accepted = (int(number.replace(",", "")) for number in told.groups())
     if not job.process.returncode:
+        return
+    if job.name in PROPERTIES:
+        if job.process.returncode != 1:  # of pytest: a test has failed
+            raise Failed(f"{shlex.join(job.command)}\nended with {job.process.returncode}\n{text[-4000:]}")
+        count.finding = PROPERTIES[job.name]
+        say(f"{job.name}: FOUND SOMETHING\n{text[-6000:]}")
         return
     if not job.tried:
         raise Failed(f"{shlex.join(job.command)}\ndid not begin\n{text[-4000:]}")
@@ -263,7 +271,8 @@ def judge(job: Job, count: Count, keep: Path) -> None:
 
 def line(count: Count) -> str:
     words = [f"{count.tried:,} inputs", f"{count.accepted:,} accepted", f"{count.cpu_seconds:,} CPU seconds"]
-    again = f": again: python -m tools.checks.fuzz --repeat {shlex.quote(count.finding)}" if count.finding else ""
+    how = "pytest" if count.name in PROPERTIES else "tools.checks.fuzz --repeat"
+    again = f": again: .venv/bin/python -m {how} {shlex.quote(count.finding)}" if count.finding else ""
     return f"{count.name}: {count.engine}: {', '.join([*words, *filter(None, [count.covered])])}{again}"
 
 
@@ -272,12 +281,10 @@ def repeat(file: Path, programs: Path, engine: str) -> int:
     if name in PROGRAMS:
         how = [] if engine == "libFuzzer" else ["repeat"]
         command = [str(programs / name), *how, str(file)]
-    elif name in MODULES:
-        command = module(name, "--repeat", str(file))
     elif name in CALLS:
         command = [sys.executable, "-m", "tests.fuzz.differ", "--repeat", str(file)]
     else:
-        raise Failed(f"{file} is not named after one of: {', '.join(everything())}")
+        raise Failed(f"{file} is not named after one of: {', '.join((*PROGRAMS, *CALLS))}")
     try:
         status = subprocess.run(command, check=False, timeout=2 * STILL).returncode
     except subprocess.TimeoutExpired:

@@ -34,7 +34,7 @@ from pathlib import Path
 from tools.checks import instrumented, shim_build
 from tools.checks.instrumented import FLAGS, Failed, compiler
 from tools.checks.instrumented import KINDS as SANITIZE
-from tools.simgpu.hip.code_object import Kernel, code_object
+from tools.simgpu.hip.image import Kernel, image
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,7 +96,7 @@ def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
 def build_hip(kind: str, folder: Path) -> Path:
     """The simulated runtime, the code object and the program that uses them."""
     kernels = [Kernel(name, vgprs=256, agprs=8, static_shared=8192, max_threads=256) for name in HIP_KERNELS]
-    (folder / "kernels.co").write_bytes(code_object(kernels, "gfx90a"))
+    (folder / "kernels").write_bytes(image(kernels))
     runtime = folder / f"libamdhip64.so.{HIP_VERSION}"
     flags = [flag for flag in FLAGS if flag.startswith(("-O", "-g", "-f"))]
     given = shim_build.load().hip_arguments(HIP_VERSION, folder)
@@ -113,7 +113,7 @@ def stress_hip(kind: str, folder: Path, fixed: Sequence[str], threads: int, roun
     report.mkdir()
     env = {**environment(kind, folder / "liboverlap.so", report), "SIMGPU": "mi250x"}
     env = {**env, "OVERLAP_TABLE": table(HIP), "SIMGPU_MULTIPROCESSORS": "4"}
-    output = run([*fixed, program, threads, rounds, folder / "kernels.co"], env=env, timeout=600)
+    output = run([*fixed, program, threads, rounds, folder / "kernels"], env=env, timeout=600)
     made = sum(int(count) for count in re.findall(r"^(?:parent|child) (\d+)$", output, re.M))
     counted = totals(report, 2)
     if counted["launches"] != made or not counted["shaped"] or counted["refused"] or counted["raised"]:

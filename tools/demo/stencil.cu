@@ -2,7 +2,7 @@
 // The kernels of stencil.c, built by build_ptx.py.
 //
 // A Jacobi sweep of a 7-point stencil over n * n * n points, in double precision. The simulated GPU needs the footprints
-// only; tools/bench/suites gives it NCCL's for the exchange. Loops are not unrolled, so that the PTX is short.
+// only; tests/simgpu/test_stencil.py gives the exchange NCCL's. Loops are not unrolled, so that the PTX is short.
 
 static constexpr int WIDTH = 32, HEIGHT = 16; // of a block of threads
 static constexpr int DEPTH = 8;               // planes that a block of the interior sweeps

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stencil.c uses of the driver, and programs of the suite (../bench/suites/program.c). */
+ * What stencil.c uses of the driver. */
 #pragma once
 
 #define DRIVER_API(X)                                                                                                  \

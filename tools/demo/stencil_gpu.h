@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The GPU of stencil.c: the first one of NVIDIA, else a simulated one of AMD, called by the functions of HIP, whose parameters
- * are those of the CUDA driver. Real ones of AMD are left alone, because the kernels for them hold no code
- * (code_objects.py). */
+ * are those of the CUDA driver. Real ones of AMD are left alone, because the kernels for them are a list
+ * without code (stencil_amd.txt). */
 #pragma once
 
 #include "beside.h"
@@ -85,5 +85,5 @@ static void *open_gpu(void) {
 }
 
 static const char *own_image(void) {
-    return beside(on_amd ? "stencil_amd.co" : "stencil.ptx");
+    return beside(on_amd ? "stencil_amd.txt" : "stencil.ptx");
 }

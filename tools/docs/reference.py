@@ -1,9 +1,8 @@
-"""The generated parts of docs/reference.md, and the list of the fields of JSON answers."""
+"""The generated parts of docs/reference.md."""
 
 from __future__ import annotations
 
 import csv
-import io
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,6 @@ from pyshim.errors import FINDINGS, LAUNCHER_FAILED, USAGE
 from pyshim.policy.kinds import REQUIRED
 from pyshim.policy.model import KEYS
 from pyshim.tune.sets import HERE, SETS, Setting
-from tools.docs import formats
 from tools.docs.advice import ADVICE
 from tools.docs.commands import commands
 
@@ -148,15 +146,3 @@ def tuning() -> Iterator[str]:
     names = {"0": "equal", "0 0 -10": "-10 % among three"}
     heads = (names.get(effect, f"{effect} %") for effect in shown)
     yield from table(("noise", *heads, "wrong at most"), rows)
-
-
-def json_fields() -> str:
-    rows = [
-        (command, path, meaning)
-        for command, fields in formats.FORMATS.items()
-        for path, meaning in fields.items()
-        if not meaning.startswith("?")
-    ]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([("command", "field", "meaning"), *rows])
-    return text.getvalue()

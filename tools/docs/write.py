@@ -2,11 +2,9 @@
 
     python -m tools.docs.write --check [NAME ...]    # exit status 1 and a line for each part that is not of today
     python -m tools.docs.write --write [NAME ...]
-    python -m tools.docs.write --measure             # simulates the suite again: one to two minutes on two cores
 
 A part of a page stands between `<!-- tools/docs/write.py: NAME -->` and `<!-- end -->`; FILES are generated as a whole.
-Nothing here writes a sentence of docs/results.md. Needs the built library and simulated GPU (make setup). --check of
-`simulated` also runs a few rows of the suite again.
+Nothing here writes a sentence of docs/results.md. Needs the built library and simulated GPU (make setup).
 """
 
 from __future__ import annotations
@@ -21,13 +19,13 @@ from pyshim import __version__
 from pyshim.errors import OverlapError
 from pyshim.policy.model import schema_text
 from tools.checks import driver_table
-from tools.docs import picture, programs, reference, sensitivity, sizes, suite
+from tools.docs import picture, programs, reference, sizes
 from tools.docs.table import Table
+from tools.simgpu.hip import names
 
 ROOT = Path(__file__).resolve().parents[2]
 
 Made = Mapping[Path, str]
-SIMULATED = "simulated"
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 # What comes before the version of pyshim/__init__.py in files that cannot ask for it.
 VERSIONED = {
@@ -42,7 +40,7 @@ POLICY_LINE = "\npolicy: 1\n"
 HIP_HEAD = """\
 /* Positions of the entry points of driver.def in HIP's dispatch table (ROCm 6.1 and newer): TABLE(name, position), in
  * members of 8 bytes. Member 0 is the size of the table. Members are only ever appended, as hip_api_trace.hpp of
- * ROCm's clr asserts. Generated from tools/simgpu/hip/names.def by tools/docs/write.py.
+ * ROCm's clr asserts. Generated from tools/simgpu/hip/api.def by tools/docs/write.py.
  */
 """
 
@@ -69,7 +67,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "shaping": measured(programs.shaping),
     "costs": measured(programs.launch_costs),
     "checks": measured(programs.checks),
-    SIMULATED: measured(suite.policies),
 }
 
 
@@ -111,20 +108,17 @@ def schema() -> Made:
 
 
 def dispatch_table() -> Made:
-    text = (ROOT / "tools/simgpu/hip/names.def").read_text(encoding="utf-8")
-    positions = dict(re.findall(r"^MEMBER\((\w+), .*, (\d+)\)$", text, re.M))
+    positions = {one.name: one.position for one in names.read() if one.position}
     rows = [row.name for row in driver_table.rows(ROOT / "shim/hip/driver.def") if row.name in positions]
     text = HIP_HEAD + "".join(f"TABLE({name}, {positions[name]})\n" for name in rows)
     return {ROOT / "shim/hip/dispatch_table.def": text}
 
 
 FILES: dict[str, Callable[[], Made]] = {
-    "json-fields": data("json-fields", reference.json_fields),
     "sizes": data("sizes", lambda: sizes.matrix(ROOT).csv()),
     "sizes-by-kernel": data("sizes-by-kernel", lambda: sizes.every_size(ROOT).csv()),
     "sizes-amd": data("sizes-amd", lambda: sizes.amd(ROOT).csv()),
     "sizes-limits": data("sizes-limits", lambda: sizes.limits(ROOT).csv()),
-    "sensitivity": data("sensitivity", lambda: sensitivity.table(ROOT).csv()),
     "picture": lambda: {ROOT / "docs" / "pictures" / "stencil.svg": picture.picture()},
     "schema": schema,
     "dispatch-table": dispatch_table,
@@ -136,15 +130,13 @@ def main() -> int:
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="write", description=__doc__, formatter_class=shape)
     what = parser.add_mutually_exclusive_group(required=True)
-    for option in ("--check", "--write", "--measure"):
+    for option in ("--check", "--write"):
         what.add_argument(option, action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*PARTS, *FILES)))
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - {*PARTS, *FILES}):
         parser.error(f"nothing is called {unknown[0]}; known: {', '.join((*PARTS, *FILES))}")
     try:
-        if options.measure:
-            return suite.measure(ROOT)
         differing = [line for name in options.names or (*PARTS, *FILES) for line in each(name, options.write)]
     except OverlapError as error:
         print(f"write: {error}{f': {error.hint}' if error.hint else ''}", file=sys.stderr)
@@ -164,8 +156,6 @@ def each(name: str, write: bool) -> Iterator[str]:
         else:
             again = f".venv/bin/python -m tools.docs.write --write {name}"
             yield f"{path.relative_to(ROOT)}: {name} differs from its sources: {again}"
-    if name == SIMULATED and not write:
-        yield from suite.rotten(ROOT)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim.h"
+#include "image.h"
 
 enum { MACHINE_CUDA = 190, SYMBOL_ENTRY = 0x10, MOST_PARAMETERS = 4096 };
 enum { FORMAT_SIZED = 4 };
@@ -264,4 +264,42 @@ CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image) {
             return CUDA_ERROR_INVALID_IMAGE;
     }
     return read_global_info(&elf, image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+
+/* How long an ELF file is, by its own headers. 0: broken. */
+size_t sim_elf_extent(const struct source *source, size_t at) {
+    enum { HEADER = 64, SECTION = 64, NOBITS = 8 };
+    uint8_t header[HEADER], section[SECTION];
+    if (!sim_fetch(source, at, header, sizeof header))
+        return 0;
+    const uint64_t table = sim_read64(header + 40);
+    const uint16_t entry = sim_read16(header + 58), count = sim_read16(header + 60);
+    if (entry != SECTION || table > LARGEST_IMAGE)
+        return 0;
+    size_t extent = (size_t)table + (size_t)count * SECTION;
+    for (uint16_t i = 0; i < count; i++) {
+        if (!sim_fetch(source, at + (size_t)table + (size_t)i * SECTION, section, sizeof section))
+            return 0;
+        const uint64_t offset = sim_read64(section + 24), size = sim_read64(section + 32);
+        if (sim_read32(section + 4) == NOBITS)
+            continue;
+        if (offset > LARGEST_IMAGE || size > LARGEST_IMAGE)
+            return 0;
+        if (offset + size > extent)
+            extent = (size_t)(offset + size);
+    }
+    return extent;
+}
+
+CUresult sim_load_elf(const struct source *source, size_t at, size_t bytes, struct image *image) {
+    if (bytes == 0 || bytes > LARGEST_IMAGE)
+        return CUDA_ERROR_INVALID_IMAGE;
+    uint8_t *const copy = sim_new(bytes, 1);
+    CUresult result = CUDA_ERROR_INVALID_IMAGE;
+    if (sim_fetch(source, at, copy, bytes))
+        result = sim_elf_read(copy, bytes, image);
+    free(copy);
+    if (result == CUDA_SUCCESS && !sim_runs_on(source->gpu, image->architecture))
+        result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    return result;
 }

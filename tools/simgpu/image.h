@@ -17,11 +17,13 @@ struct source {
 };
 
 bool sim_fetch(const struct source *source, size_t at, void *to, size_t bytes);
+
+/* Of each vendor: fatbin.c, hip/image.c. */
+CUresult sim_load(const struct source *source, struct image *image);
+
+/* NVIDIA's: elf.c, fatbin.c. */
 size_t sim_elf_extent(const struct source *source, size_t at);
 CUresult sim_load_elf(const struct source *source, size_t at, size_t bytes, struct image *image);
-
-/* Of each vendor: fatbin.c, hip/bundle.c. */
-CUresult sim_load(const struct source *source, struct image *image);
 bool sim_runs_on(const struct gpu *gpu, int architecture);
 
 static inline uint16_t sim_read16(const uint8_t *at) {

@@ -19,7 +19,7 @@ from interposing import Build, Done, report_of, with_runtime
 
 from pyshim.start import plan
 from pyshim.start.environment import environment
-from tools.simgpu.hip import code_object
+from tools.simgpu.hip.image import Kernel, image
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
@@ -30,11 +30,11 @@ NCCL = "ncclDevKernel_Generic_2"
 STATIC = {"s1": 1, "s40000": 40000, "s65536": 65536}
 
 
-def kernels(**registers: Any) -> list[code_object.Kernel]:
+def kernels(**registers: Any) -> list[Kernel]:
     return [
-        code_object.Kernel(name, arguments=[8, 4], static_shared=STATIC.get(name, 0), **registers)
+        Kernel(name, arguments=[8, 4], static_shared=STATIC.get(name, 0), **registers)
         for name in ("k", "leave", "reads", *STATIC)
-    ] + [code_object.Kernel(NCCL, vgprs=248, agprs=32, static_shared=19808, arguments=[8, 4])]
+    ] + [Kernel(NCCL, vgprs=248, agprs=32, static_shared=19808, arguments=[8, 4])]
 
 
 Hip = Callable[..., Done]
@@ -64,11 +64,9 @@ class World:
         self.build, self.clean, self.folder = build, clean, folder
         self.tables: dict[str, Mapping[str, str]] = {}
         self.fat, self.code = folder / "fat", folder / "code"
-        self.fat.write_bytes(
-            code_object.bundle({arch: code_object.code_object(kernels(), arch) for arch in ("gfx90a", "gfx942")})
-        )
+        self.fat.write_bytes(image(kernels()))
         # Of a module's kernels only those are shaped of which the runtime reports more than 256 registers.
-        self.code.write_bytes(code_object.code_object(kernels(vgprs=256, agprs=8)))
+        self.code.write_bytes(image(kernels(vgprs=256, agprs=8)))
 
     def _flags(self, version: str, way: str) -> list[str]:
         return [f"-DWAY_{WAYS[way]}", f'-DRUNTIME="{runtime(version).name}"', f"-DVERSION={version}"]

@@ -5,21 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hip_interposing import BLOCKS, ONE, Hip, World, code_object
+from hip_interposing import BLOCKS, ONE, Hip, World
 from interposing import same
+
+from tools.simgpu.hip.image import Kernel, image
 
 TWO = ONE.replace("blocks_per_sm: 1", "blocks_per_sm: 2")
 LAUNCH = f"launch=k,{BLOCKS},64"
 
 # As rocBLAS' assembly kernels: a wave takes 512 registers, the metadata say 256. Four blocks fit, and not eight.
-HAND_WRITTEN = code_object.Kernel("k", vgprs=256, agprs=256, said=256, arguments=[8, 4])
-COMPILED = code_object.Kernel("k", vgprs=256, agprs=8, arguments=[8, 4])  # four blocks
+HAND_WRITTEN = Kernel("k", vgprs=256, agprs=256, said=256, arguments=[8, 4])
+COMPILED = Kernel("k", vgprs=256, agprs=8, arguments=[8, 4])  # four blocks
 
 
 @pytest.mark.parametrize("version", ["5", "6", "7"])
 def test_registers_that_the_metadata_may_leave_out(version: str, hip: Hip, tmp_path: Path) -> None:
     """By its metadata eight blocks of the kernel fit, and a size would be sought that makes them four."""
-    (tmp_path / "code").write_bytes(code_object.code_object([HAND_WRITTEN]))
+    (tmp_path / "code").write_bytes(image([HAND_WRITTEN]))
     words = [f"code={tmp_path / 'code'}", "function=k", LAUNCH]
     bare, done = hip(words, version=version), hip(words, ONE.replace(": 1", ": 4"), version=version)
     same(done, bare)
@@ -35,7 +37,7 @@ def test_a_function_of_the_programs_own_kernel_has_its_registers(world: World, h
 
 def test_registers_that_cannot_be_too_few(hip: Hip, tmp_path: Path) -> None:
     """No kernel has more than 256 vector registers besides accumulation registers: a larger number counts both."""
-    (tmp_path / "code").write_bytes(code_object.code_object([COMPILED]))
+    (tmp_path / "code").write_bytes(image([COMPILED]))
     head = [f"code={tmp_path / 'code'}", "function=k"]
     assert hip([*head, LAUNCH, f"launch=k,{BLOCKS},128"], TWO).reasons == {"shaped": 1, "room_already": 1}
 

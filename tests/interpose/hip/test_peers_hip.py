@@ -13,7 +13,7 @@ LAUNCH = f"launch=k,{BLOCKS},64"
 
 def forwarding_runtime(world: World, version: str) -> str:
     """The folder of a runtime that is a doorway to the simulated one, and finds its functions by dlsym."""
-    symbols = check_exports.Reader(runtime(version).read_bytes()).read().symbols
+    symbols = check_exports.read(runtime(version).read_bytes()).symbols
     functions = (symbol.name for symbol in symbols if symbol.defined and symbol.name.startswith("hip"))
     names = sorted({name for name in functions if name.isidentifier()})  # versions are symbols, too
     assert len(names) > 50

@@ -1,14 +1,12 @@
 /* Everything for which the HIP runtime refuses a launch, by its version.
  *
- * A launch with more shared memory (static and dynamic) than a compute unit has is refused up to 6.2. From 6.3 on the
- * runtime takes it, the hardware does not, its queue dies, and the runtime ends the process.
+ * A launch with more shared memory (static and dynamic) than a compute unit has is refused by 5. Later ones
+ * take it, the hardware does not, its queue dies, and the runtime ends the process.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "hip.h"
-
-enum { REFUSES_OVERSHOOT = HIP_RELEASE < 603 };
 
 hipError_t hip_waited(hipError_t result) {
     sim_lock();
@@ -34,11 +32,11 @@ static hipError_t check_sizes(const struct launch_request *request) {
     return (uint64_t)block[0] * block[1] * block[2] > MAX_BLOCK_THREADS ? hipErrorInvalidValue : hipSuccess;
 }
 
-/* The whole of a cooperative grid must fit at once, by the runtime's own arithmetic. */
+/* The whole of a cooperative grid must fit at once. */
 static bool is_too_large(const struct launch_request *request, const struct gpu *gpu, int threads) {
     const unsigned long long blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
-    const struct hip_occupancy fits = hip_occupancy(request->function->image, gpu, threads, request->dynamic);
-    return blocks > (unsigned long long)fits.grid;
+    const int fits = hip_occupancy(request->function->image, gpu, threads, request->dynamic) * gpu->multiprocessors;
+    return blocks > (unsigned long long)fits;
 }
 
 CUresult sim_launch_check(struct launch_request *request) {
@@ -58,7 +56,7 @@ CUresult sim_launch_check(struct launch_request *request) {
         return hipErrorLaunchOutOfResources;
     request->overshoots = (size_t)image->static_shared + request->dynamic > (size_t)gpu->shared;
     if (request->overshoots)
-        return REFUSES_OVERSHOOT ? hipErrorOutOfMemory : hipSuccess;
+        return hip_major() < 6 ? hipErrorOutOfMemory : hipSuccess;
     const struct footprint footprint = sim_launch_footprint(request);
     return sim_occupancy(gpu, &footprint) > 0 ? hipSuccess : hipErrorLaunchOutOfResources;
 }

@@ -8,19 +8,16 @@ static void enter(const char *name) {
 /* ---- what stands in the tables ---- */
 
 #define PUT_OTHER(type, name, parameters, ...)                                                                         \
-    type table_##name parameters;                                                                                      \
     type table_##name parameters {                                                                                     \
         enter(#name);                                                                                                  \
         return hip_##name(__VA_ARGS__);                                                                                \
     }
 #define PUT(name, parameters, call)                                                                                    \
-    hipError_t table_##name parameters;                                                                                \
     hipError_t table_##name parameters {                                                                               \
         enter(#name);                                                                                                  \
         return hip_done(call);                                                                                         \
     }
 #define PUT_ENGINE(name, parameters, call)                                                                             \
-    hipError_t table_##name parameters;                                                                                \
     hipError_t table_##name parameters {                                                                               \
         enter(#name);                                                                                                  \
         hipError_t result = hip_ready();                                                                               \
@@ -28,17 +25,18 @@ static void enter(const char *name) {
             result = call;                                                                                             \
         return hip_done(result);                                                                                       \
     }
-#define HIP(name, parameters, ...) PUT(name, parameters, hip_##name(__VA_ARGS__))
-#define HIP_BOTH(name, parameters, ...)                                                                                \
+#define HIP(at, node, in, name, parameters, ...) PUT(name, parameters, hip_##name(__VA_ARGS__))
+#define HIP_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, ...)                                        \
     PUT(name, parameters, hip_##name(false, __VA_ARGS__))                                                              \
     PUT(name##_spt, parameters, hip_##name(true, __VA_ARGS__))
-#define ENGINE(name, parameters, arguments, call) PUT_ENGINE(name, parameters, call)
-#define ENGINE_BOTH(name, parameters, arguments, function, suffix, given)                                              \
+#define ENGINE(at, node, in, name, parameters, arguments, call) PUT_ENGINE(name, parameters, call)
+#define ENGINE_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, arguments, function, suffix, given)      \
     PUT_ENGINE(name, parameters, function given)                                                                       \
     PUT_ENGINE(name##_spt, parameters, function##suffix given)
-#define OTHER PUT_OTHER
-#define COMPILER PUT_OTHER
-#define OUTSIDE PUT_OTHER
+#define OTHER(at, node, in, type, name, parameters, ...) PUT_OTHER(type, name, parameters, __VA_ARGS__)
+#define COMPILER OTHER
+#define OUTSIDE OTHER
+#define STUB(at, node, in, name)
 #include "api.def"
 #undef HIP
 #undef HIP_BOTH
@@ -47,27 +45,32 @@ static void enter(const char *name) {
 #undef OTHER
 #undef COMPILER
 #undef OUTSIDE
+#undef STUB
 
 /* ---- the exported functions ---- */
 
 #define EXPORT(type, name, parameters, where, arguments)                                                               \
     HIP_API type name parameters;                                                                                      \
     type name parameters {                                                                                             \
-        return ((type(*) parameters)where(MEMBER_##name))arguments;                                                    \
+        return ((type(*) parameters)where)arguments;                                                                   \
     }
-#define HIP(name, parameters, ...) EXPORT(hipError_t, name, parameters, hip_in_runtime, (__VA_ARGS__))
-#define HIP_BOTH(name, parameters, ...)                                                                                \
-    EXPORT(hipError_t, name, parameters, hip_in_runtime, (__VA_ARGS__))                                                \
-    EXPORT(hipError_t, name##_spt, parameters, hip_in_runtime, (__VA_ARGS__))
-#define ENGINE(name, parameters, arguments, call) EXPORT(hipError_t, name, parameters, hip_in_runtime, arguments)
-#define ENGINE_BOTH(name, parameters, arguments, function, suffix, given)                                              \
-    EXPORT(hipError_t, name, parameters, hip_in_runtime, arguments)                                                    \
-    EXPORT(hipError_t, name##_spt, parameters, hip_in_runtime, arguments)
-#define OTHER(type, name, parameters, ...) EXPORT(type, name, parameters, hip_in_runtime, (__VA_ARGS__))
-#define COMPILER(type, name, parameters, ...) EXPORT(type, name, parameters, hip_in_compiler, (__VA_ARGS__))
-#define OUTSIDE(type, name, parameters, ...)                                                                           \
-    HIP_API type name parameters;                                                                                      \
-    type name parameters {                                                                                             \
-        return table_##name(__VA_ARGS__);                                                                              \
+#define HIP(at, node, in, name, parameters, ...) EXPORT(hipError_t, name, parameters, hip_in_runtime(at), (__VA_ARGS__))
+#define HIP_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, ...)                                        \
+    EXPORT(hipError_t, name, parameters, hip_in_runtime(at), (__VA_ARGS__))                                            \
+    EXPORT(hipError_t, name##_spt, parameters, hip_in_runtime(at_spt), (__VA_ARGS__))
+#define ENGINE(at, node, in, name, parameters, arguments, call)                                                        \
+    EXPORT(hipError_t, name, parameters, hip_in_runtime(at), arguments)
+#define ENGINE_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, arguments, function, suffix, given)      \
+    EXPORT(hipError_t, name, parameters, hip_in_runtime(at), arguments)                                                \
+    EXPORT(hipError_t, name##_spt, parameters, hip_in_runtime(at_spt), arguments)
+#define OTHER(at, node, in, type, name, parameters, ...)                                                               \
+    EXPORT(type, name, parameters, hip_in_runtime(at), (__VA_ARGS__))
+#define COMPILER(at, node, in, type, name, parameters, ...)                                                            \
+    EXPORT(type, name, parameters, hip_in_compiler(at), (__VA_ARGS__))
+#define OUTSIDE(at, node, in, type, name, parameters, ...) EXPORT(type, name, parameters, table_##name, (__VA_ARGS__))
+#define STUB(at, node, in, name)                                                                                       \
+    HIP_API hipError_t name(void);                                                                                     \
+    hipError_t name(void) {                                                                                            \
+        return ((hipError_t (*)(void))hip_in_runtime(at))();                                                           \
     }
 #include "api.def"

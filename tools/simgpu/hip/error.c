@@ -1,4 +1,4 @@
-/* Errors: names, sentences, and the last one of a thread. And functions by name. */
+/* The library's version; errors: names, and the last one of a thread; functions by name. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,18 +9,23 @@
 
 static const struct {
     int number;
-    const char *name, *text;
+    const char *name;
 } errors[] = {
-#define ERROR(number, cuda, runtime, hip, text) {number, #hip, text},
+#define ERROR(number, cuda, runtime, hip, text) {number, #hip},
 #include "../error.def"
 #undef ERROR
 };
 
 static _Thread_local hipError_t last;
 
+int hip_major(void) {
+    static const char name[] = "libamdhip64.so.7";
+    return ((const volatile char *)name)[sizeof name - 2] - '0';
+}
+
 /* Up to 6 the last error is that of the last call, whatever it was; from 7 on, the last call that failed. */
 hipError_t hip_done(hipError_t result) {
-    if (SIMGPU_HIP < 7 || (result != hipSuccess && result != hipErrorNotReady))
+    if (hip_major() < 7 || (result != hipSuccess && result != hipErrorNotReady))
         last = result;
     return result;
 }
@@ -42,13 +47,6 @@ const char *hip_hipGetErrorName(hipError_t error) {
     return "hipErrorUnknown";
 }
 
-const char *hip_hipGetErrorString(hipError_t error) {
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (errors[i].number == error)
-            return errors[i].text;
-    return "unknown error";
-}
-
 hipError_t hip_hipDrvGetErrorName(hipError_t error, const char **text) {
     if (text == NULL)
         return hipErrorInvalidValue;
@@ -56,17 +54,10 @@ hipError_t hip_hipDrvGetErrorName(hipError_t error, const char **text) {
     return hipSuccess;
 }
 
-hipError_t hip_hipDriverGetVersion(int *version) {
-    if (version == NULL)
-        return hipErrorInvalidValue;
-    *version = HIP_VERSION;
-    return hip_start();
-}
-
 hipError_t hip_hipRuntimeGetVersion(int *version) {
     if (version == NULL)
         return hipErrorInvalidValue;
-    *version = HIP_VERSION;
+    *version = hip_major() == 5 ? 50731921 : hip_major() == 6 ? 60443484 : 70253211;
     return hipSuccess;
 }
 
@@ -100,8 +91,6 @@ hipError_t hip_hipGetProcAddress(const char *symbol, void **function, int versio
         return hipErrorInvalidValue;
     if (version >= 600 && strcmp(symbol, "hipGetDeviceProperties") == 0)
         symbol = "hipGetDevicePropertiesR0600";
-    if (version >= 600 && strcmp(symbol, "hipChooseDevice") == 0)
-        symbol = "hipChooseDeviceR0600";
     return find(symbol, function, status);
 }
 
@@ -115,5 +104,5 @@ hipError_t hip_hipGetDriverEntryPoint(bool per_thread, const char *symbol, void 
         if (find(name, function, status) == hipSuccess)
             return hipSuccess;
     }
-    return hip_hipGetProcAddress(symbol, function, HIP_RELEASE, 0, status);
+    return hip_hipGetProcAddress(symbol, function, 700, 0, status);
 }

@@ -1,6 +1,4 @@
-/* What the runtime says of a kernel: numbers of its metadata, not of its descriptor. */
-#include <limits.h>
-
+/* What the runtime says of a kernel: the numbers that its metadata would say, which need not be those of the hardware. */
 #include "hip.h"
 
 /* Of the function for a host address on this thread's device; also of a hipFunction_t itself. */
@@ -25,7 +23,7 @@ hipError_t hip_image_of(hipFunction_t handle, const struct kernel_image **image,
 }
 
 /* Dynamic shared memory that is left beside the static one. */
-int hip_static_limit(const struct kernel_image *image, const struct gpu *gpu) {
+static int static_limit(const struct kernel_image *image, const struct gpu *gpu) {
     return image->static_shared < gpu->shared ? gpu->shared - image->static_shared : 0;
 }
 
@@ -47,8 +45,7 @@ hipError_t hip_hipFuncGetAttributes(hipFuncAttributes *attributes, const void *h
         return result;
     *attributes = (hipFuncAttributes){
         .binaryVersion = version_of(gpu),
-        .localSizeBytes = (size_t)image->local,
-        .maxDynamicSharedSizeBytes = hip_static_limit(image, gpu),
+        .maxDynamicSharedSizeBytes = static_limit(image, gpu),
         .maxThreadsPerBlock = max_threads(image),
         .numRegs = image->said_registers,
         .ptxVersion = 30,
@@ -76,9 +73,6 @@ hipError_t hip_hipFuncGetAttribute(int *value, int id, hipFunction_t function) {
     case FUNC_SHARED_SIZE:
         *value = image->static_shared;
         return hipSuccess;
-    case FUNC_LOCAL_SIZE:
-        *value = image->local;
-        return hipSuccess;
     case FUNC_NUM_REGS:
         *value = image->said_registers;
         return hipSuccess;
@@ -86,33 +80,18 @@ hipError_t hip_hipFuncGetAttribute(int *value, int id, hipFunction_t function) {
     case FUNC_BINARY_VERSION:
         *value = version_of(gpu);
         return hipSuccess;
+    case FUNC_LOCAL_SIZE:
     case FUNC_CONST_SIZE:
     case FUNC_CACHE_MODE_CA:
     case FUNC_CARVEOUT:
         *value = 0;
         return hipSuccess;
     case FUNC_MAX_DYNAMIC:
-        *value = hip_static_limit(image, gpu);
+        *value = static_limit(image, gpu);
         return hipSuccess;
     default:
         return hipErrorInvalidValue;
     }
-}
-
-/* Looked at, and without effect on launches; 5.2 did not even look. */
-hipError_t hip_hipFuncSetAttribute(const void *host, int id, int value) {
-    const struct kernel_image *image;
-    const struct gpu *gpu;
-    if (host == NULL)
-        return hipErrorInvalidDeviceFunction;
-    if (id < 0 || id > FUNC_CARVEOUT + 1)
-        return hipErrorInvalidValue;
-    const hipError_t result = hip_image(host, &image, &gpu);
-    if (result != hipSuccess)
-        return result;
-    if (id == FUNC_MAX_DYNAMIC && (value < 0 || value > hip_static_limit(image, gpu)))
-        return hipErrorInvalidValue;
-    return id == FUNC_CARVEOUT && (value < -1 || value > 100) ? hipErrorInvalidValue : hipSuccess;
 }
 
 const char *hip_hipKernelNameRef(hipFunction_t function) {
@@ -128,36 +107,14 @@ const char *hip_hipKernelNameRefByPtr(const void *host, hipStream_t stream) {
     return hip_function(host, hip_device_of(stream), &function) == hipSuccess ? hip_hipKernelNameRef(function) : NULL;
 }
 
-/* ---- occupancy as the runtime answers it: without the unit of shared memory and without the 16 barriers of a compute unit, so that
- * it may say more blocks than the hardware takes (../occupancy.c) ---- */
+/* ---- occupancy: of the hardware, which the real runtime does not count in every unit (../occupancy.c) ---- */
 
-enum { WAVES = 8, SIMDS = 4, VECTOR_FILE = 512, VECTOR_GRANULE = 8 };
-
-static int smaller(int a, int b) {
-    return a < b ? a : b;
-}
-
-static int up(int value, int unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
-struct hip_occupancy hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads,
-                                   size_t dynamic) {
-    int waves = WAVES;
-    if (image->scalars > 0) { /* of kernels without scalar registers it does not count the vector ones either */
-        if (image->said_registers > 0)
-            waves = smaller(waves, VECTOR_FILE / up(image->said_registers, VECTOR_GRANULE));
-        waves = smaller(waves, SCALAR_FILE / up(image->scalars, SCALAR_GRANULE));
-    }
-    const int by_registers = SIMDS * waves * WARP; /* threads */
-    const size_t shared = (size_t)image->static_shared + dynamic;
-    const int by_shared = shared > 0 ? (int)((size_t)gpu->shared / shared) : INT_MAX;
-    const int best = smaller(by_registers, up(threads, WARP));
-    return (struct hip_occupancy){
-        .blocks = smaller(by_registers / up(threads, WARP), by_shared),
-        .grid = best > 0 ? gpu->multiprocessors * smaller(by_registers / best, by_shared) : 0,
-        .threads = best,
-    };
+int hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads, size_t dynamic) {
+    return sim_occupancy(gpu, &(struct footprint){.threads = threads,
+                                                  .registers = image->registers,
+                                                  .scalars = image->scalars,
+                                                  .static_shared = image->static_shared,
+                                                  .dynamic = dynamic});
 }
 
 typedef hipError_t find_image(const void *function, const struct kernel_image **image, const struct gpu **gpu);
@@ -180,7 +137,7 @@ static hipError_t active_blocks(int *blocks, find_image *find, const void *funct
         return hipErrorInvalidValue;
     const hipError_t result = find(function, &image, &gpu);
     if (result == hipSuccess)
-        *blocks = threads <= MAX_BLOCK_THREADS ? hip_occupancy(image, gpu, threads, dynamic).blocks : 0;
+        *blocks = threads <= MAX_BLOCK_THREADS ? hip_occupancy(image, gpu, threads, dynamic) : 0;
     return result;
 }
 
@@ -193,9 +150,8 @@ static hipError_t potential(int *grid, int *block, find_image *find, const void 
     if (result != hipSuccess)
         return result;
     const int threads = limit <= 0 || limit > MAX_BLOCK_THREADS ? MAX_BLOCK_THREADS : limit;
-    const struct hip_occupancy found = hip_occupancy(image, gpu, threads, dynamic);
-    *grid = found.grid;
-    *block = found.threads;
+    *grid = hip_occupancy(image, gpu, threads, dynamic) * gpu->multiprocessors;
+    *block = threads;
     return hipSuccess;
 }
 
@@ -244,7 +200,7 @@ hipError_t hip_hipOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const voi
     const hipError_t result = of_host(function, &image, &gpu);
     if (result != hipSuccess)
         return result;
-    if (hip_occupancy(image, gpu, threads, 0).blocks < blocks)
+    if (hip_occupancy(image, gpu, threads, 0) < blocks)
         return hipErrorInvalidValue;
     *bytes = (size_t)gpu->shared / (size_t)blocks;
     return hipSuccess;

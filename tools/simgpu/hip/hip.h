@@ -12,15 +12,21 @@
 
 #define HIP_API __attribute__((visibility("default")))
 
-/* The functions that api.def names. */
+/* The functions that api.def names: what is behind each, and what stands in the tables (entry.c). */
 #define HIP_UNWRAP(...) __VA_ARGS__
-#define HIP(name, parameters, ...) hipError_t hip_##name parameters;
-#define HIP_BOTH(name, parameters, ...) hipError_t hip_##name(bool per_thread, HIP_UNWRAP parameters);
-#define ENGINE(name, parameters, arguments, call)
-#define ENGINE_BOTH(name, parameters, arguments, function, suffix, given)
-#define OTHER(type, name, parameters, ...) type hip_##name parameters;
-#define COMPILER(type, name, parameters, ...) type hip_##name parameters;
-#define OUTSIDE(type, name, parameters, ...) type hip_##name parameters;
+#define HIP(at, node, in, name, parameters, ...) hipError_t hip_##name parameters, table_##name parameters;
+#define HIP_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, ...)                                        \
+    hipError_t hip_##name(bool per_thread, HIP_UNWRAP parameters), table_##name parameters,                            \
+        table_##name##_spt parameters;
+#define ENGINE(at, node, in, name, parameters, arguments, call) hipError_t table_##name parameters;
+#define ENGINE_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, arguments, function, suffix, given)      \
+    hipError_t table_##name parameters, table_##name##_spt parameters;
+#define OTHER(at, node, in, type, name, parameters, ...)                                                               \
+    type hip_##name parameters;                                                                                        \
+    type table_##name parameters;
+#define COMPILER OTHER
+#define OUTSIDE OTHER
+#define STUB(at, node, in, name)
 #include "api.def"
 #undef HIP
 #undef HIP_BOTH
@@ -29,6 +35,7 @@
 #undef OTHER
 #undef COMPILER
 #undef OUTSIDE
+#undef STUB
 
 /* context.c */
 hipError_t hip_start(void); /* there are devices */
@@ -37,6 +44,7 @@ hipError_t hip_context_of(int device, CUcontext *context);
 int hip_device_of(hipStream_t stream); /* of this thread, for a default stream */
 
 /* error.c */
+int hip_major(void); /* the number in the library's name: 7, or what a test has made of it (tests/hip_runtimes.py) */
 hipError_t hip_done(hipError_t result);
 
 /* check.c */
@@ -49,35 +57,12 @@ void hip_forget_device(int device);
 /* function.c */
 hipError_t hip_image_of(hipFunction_t handle, const struct kernel_image **image, const struct gpu **gpu);
 hipError_t hip_image(const void *host, const struct kernel_image **image, const struct gpu **gpu);
-int hip_static_limit(const struct kernel_image *image, const struct gpu *gpu);
-
-/* occupancy.c */
-struct hip_occupancy {
-    int blocks, grid, threads; /* on a compute unit, on the device, of the best block */
-};
-struct hip_occupancy hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads,
-                                   size_t dynamic);
+int hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads, size_t dynamic);
 
 /* table.c */
 typedef void (*any_function)(void);
 enum { MEMBERS = 517, COMPILER_MEMBERS = 9 };
-#define MEMBER(name, node, releases, position) MEMBER_##name = (position) - 1,
-#define COMPILER(name, node, releases, position)
-#define OUTSIDE(name, node, releases)
-enum hip_member {
-#include "names.def"
-};
-#undef MEMBER
-#undef COMPILER
-#define MEMBER(name, node, releases, position)
-#define COMPILER(name, node, releases, position) MEMBER_##name = (position) - 1,
-enum hip_compiler_member {
-#include "names.def"
-};
-#undef MEMBER
-#undef COMPILER
-#undef OUTSIDE
-any_function hip_in_runtime(enum hip_member member);
-any_function hip_in_compiler(enum hip_compiler_member member);
+any_function hip_in_runtime(int position);
+any_function hip_in_compiler(int position);
 
 #endif

@@ -297,75 +297,50 @@ hipError_t hip_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFunction
 
 /* ---- configured first, launched then ---- */
 
-enum { STACK = 16, MOST_ARGUMENTS = 4096 };
+enum { MOST_ARGUMENTS = 4096 };
 
-struct configured {
+static _Thread_local struct {
     dim3 grid, block;
     size_t shared, bytes;
     hipStream_t stream;
+    bool given;
     uint8_t arguments[MOST_ARGUMENTS];
-};
-
-static _Thread_local struct configured *stack;
-static _Thread_local int depth;
-
-static hipError_t push(dim3 grid, dim3 block, size_t shared, hipStream_t stream) {
-    if (stack == NULL)
-        stack = sim_new(STACK, sizeof *stack);
-    if (depth == STACK)
-        return hipErrorOutOfMemory;
-    struct configured *const top = &stack[depth++];
-    top->grid = grid;
-    top->block = block;
-    top->shared = shared;
-    top->stream = stream;
-    top->bytes = 0;
-    return hipSuccess;
-}
-
-hipError_t hip___hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared, hipStream_t stream) {
-    const hipError_t result = hip_start();
-    return hip_done(result != hipSuccess ? result : push(grid, block, shared, stream));
-}
-
-hipError_t hip___hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, hipStream_t *stream) {
-    if (depth == 0)
-        return hip_done(hipErrorMissingConfiguration);
-    const struct configured *const top = &stack[--depth];
-    *grid = top->grid;
-    *block = top->block;
-    *shared = top->shared;
-    *stream = top->stream;
-    return hip_done(hipSuccess);
-}
+} configured;
 
 hipError_t hip_hipConfigureCall(dim3 grid, dim3 block, size_t shared, hipStream_t stream) {
     const hipError_t result = hip_start();
-    return result != hipSuccess ? result : push(grid, block, shared, stream);
+    if (result != hipSuccess)
+        return result;
+    configured.grid = grid;
+    configured.block = block;
+    configured.shared = shared;
+    configured.stream = stream;
+    configured.bytes = 0;
+    configured.given = true;
+    return hipSuccess;
 }
 
 hipError_t hip_hipSetupArgument(const void *argument, size_t bytes, size_t offset) {
-    if (depth == 0)
+    if (!configured.given)
         return hipErrorMissingConfiguration;
     if (bytes > MOST_ARGUMENTS || offset > MOST_ARGUMENTS - bytes)
         return hipErrorInvalidValue;
-    struct configured *const top = &stack[depth - 1];
-    memcpy(top->arguments + offset, argument, bytes);
-    top->bytes = offset + bytes > top->bytes ? offset + bytes : top->bytes;
+    memcpy(configured.arguments + offset, argument, bytes);
+    configured.bytes = offset + bytes > configured.bytes ? offset + bytes : configured.bytes;
     return hipSuccess;
 }
 
 /* The real one calls the exported function by name, too. */
 hipError_t hip_hipLaunchByPtr(const void *host) {
-    if (depth == 0)
-        return hipErrorMissingConfiguration;
-    struct configured *const top = &stack[--depth];
     hipFunction_t function;
-    const hipError_t result = hip_function(host, hip_device_of(top->stream), &function);
-    if (result != hipSuccess)
+    if (!configured.given)
+        return hipErrorMissingConfiguration;
+    configured.given = false;
+    if (hip_function(host, hip_device_of(configured.stream), &function) != hipSuccess)
         return hipErrorInvalidDeviceFunction;
-    void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, top->arguments, (void *)LAUNCH_PARAM_BUFFER_SIZE, &top->bytes,
-                     (void *)LAUNCH_PARAM_END};
-    return hipModuleLaunchKernel(function, top->grid.x, top->grid.y, top->grid.z, top->block.x, top->block.y,
-                                 top->block.z, (unsigned int)top->shared, top->stream, NULL, extra);
+    const dim3 grid = configured.grid, block = configured.block;
+    void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, configured.arguments, (void *)LAUNCH_PARAM_BUFFER_SIZE,
+                     &configured.bytes, (void *)LAUNCH_PARAM_END};
+    return hipModuleLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                 (unsigned int)configured.shared, configured.stream, NULL, extra);
 }

@@ -1,4 +1,4 @@
-"""Writes the version script of one runtime from names.def.
+"""Reads the names of api.def, and writes the version script of one runtime.
 
 python tools/simgpu/hip/names.py 7 > libamdhip64.so.7.map
 """
@@ -9,14 +9,31 @@ import re
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
-ROW = re.compile(r"^(?:MEMBER|COMPILER|OUTSIDE)\((\w+), ([\d.]+), (\d+)", re.M)
+AT = r"(\d+), ([\d.]+), (\d+), "
+ROW = re.compile(rf"^([A-Z_]+)\({AT}(?:{AT})?(?:[\w *]+, )?(\w+)[,)]", re.M)
+
+
+class Name(NamedTuple):
+    name: str
+    position: int  # in HipDispatchTable; 0: not there
+    node: str
+    releases: str
+
+
+def read() -> list[Name]:
+    made = []
+    for kind, *both, name in ROW.findall((Path(__file__).resolve().parent / "api.def").read_text(encoding="ascii")):
+        for (position, node, releases), suffix in ((both[:3], ""), (both[3:], "_spt")):
+            if node:
+                made.append(Name(name + suffix, 0 if kind == "COMPILER" else int(position), f"hip_{node}", releases))
+    return made
 
 
 def exported(version: int) -> list[tuple[str, str]]:
     """(name, version node) of a runtime."""
-    rows = ROW.findall((Path(__file__).resolve().parent / "names.def").read_text(encoding="ascii"))
-    return [(name, f"hip_{node}") for name, node, releases in rows if str(version) in releases]
+    return [(one.name, one.node) for one in read() if str(version) in one.releases]
 
 
 def version_script(version: int) -> str:

@@ -1,4 +1,4 @@
-/* Names that are hooked and not simulated, and the tables of functions through which all of HIP goes.
+/* The tables of functions through which all of HIP goes.
  *
  * Since 6.1 every function of HIP calls what stands in a table (HipDispatchTable), which ROCm's profilers may be handed and may
  * change. Here 5 does the same, and hands its table to nobody. SIMGPU_HIP_TABLE=register hands them out, once, by
@@ -13,61 +13,50 @@
 
 #include "hip.h"
 
-/* ---- a weak function for each name: entry.c has those that are simulated; `nm -D` shows the others as W ---- */
-
-static hipError_t unsupported(const char *name, atomic_flag *said) {
-    if (!atomic_flag_test_and_set(said))
-        sim_say("%s is not simulated; it answers hipErrorNotSupported", name);
-    return hip_done(hipErrorNotSupported);
-}
-
-#define STUB(name)                                                                                                     \
-    __attribute__((weak)) hipError_t table_##name(void);                                                               \
-    hipError_t table_##name(void) {                                                                                    \
-        static atomic_flag said = ATOMIC_FLAG_INIT;                                                                    \
-        return unsupported(#name, &said);                                                                              \
-    }                                                                                                                  \
-    HIP_API __attribute__((weak)) hipError_t name(void);                                                               \
-    hipError_t name(void) {                                                                                            \
-        return table_##name();                                                                                         \
-    }
-#define MEMBER(name, node, releases, position) STUB(name)
-#define COMPILER(name, node, releases, position) STUB(name)
-#define OUTSIDE(name, node, releases) STUB(name)
-#include "names.def"
-#undef MEMBER
-#undef COMPILER
-#undef OUTSIDE
-
 /* What stands in the tables for all other names. */
 static hipError_t other(void) {
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    return unsupported("a function of ROCm's table", &said);
+    if (!atomic_flag_test_and_set(&said))
+        sim_say("a function of ROCm's table is not simulated; it answers hipErrorNotSupported");
+    return hip_done(hipErrorNotSupported);
 }
 
 /* ---- the tables ---- */
 
-enum { OWN_MEMBERS = HIP_RELEASE < 700 ? 474 : 506 }; /* of this release */
-#define MEMBER(name, node, releases, position) [MEMBER_##name] = (any_function)table_##name,
-#define COMPILER(name, node, releases, position)
-#define OUTSIDE(name, node, releases)
+#define HIP(at, node, in, name, parameters, ...) [at - 1] = (any_function)table_##name,
+#define HIP_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, ...)                                        \
+    [at - 1] = (any_function)table_##name, [at_spt - 1] = (any_function)table_##name##_spt,
+#define ENGINE HIP
+#define ENGINE_BOTH HIP_BOTH
+#define OTHER(at, node, in, type, name, parameters, ...) [at - 1] = (any_function)table_##name,
+#define COMPILER(...)
+#define OUTSIDE(...)
+#define STUB(...)
 static struct {
     size_t bytes;
     any_function member[MEMBERS];
-} runtime = {(1 + OWN_MEMBERS) * sizeof(any_function),
+} runtime = {0,
              {
-#include "names.def"
+#include "api.def"
              }};
-#undef MEMBER
+#undef HIP
+#undef HIP_BOTH
+#undef ENGINE
+#undef ENGINE_BOTH
+#undef OTHER
 #undef COMPILER
-#define MEMBER(name, node, releases, position)
-#define COMPILER(name, node, releases, position) [MEMBER_##name] = (any_function)table_##name,
+#define HIP(...)
+#define HIP_BOTH(...)
+#define ENGINE(...)
+#define ENGINE_BOTH(...)
+#define OTHER(...)
+#define COMPILER(at, node, in, type, name, parameters, ...) [at - 1] = (any_function)table_##name,
 static struct {
     size_t bytes;
     any_function member[COMPILER_MEMBERS];
 } compiler = {sizeof compiler,
               {
-#include "names.def"
+#include "api.def"
               }};
 
 static void fill(any_function *members, size_t count) {
@@ -80,7 +69,7 @@ static void fill(any_function *members, size_t count) {
 
 /* What rocprofiler-register wants: 10000 * major + 100 * minor + patch, and who says so. */
 static uint32_t import_version(void) {
-    return 10000 * (HIP_RELEASE / 100) + 100 * (HIP_RELEASE % 100);
+    return hip_major() < 7 ? 60400 : 70200;
 }
 
 typedef int register_table(const char *name, uint32_t (*import)(void), uint32_t version, void **tables, uint64_t count,
@@ -94,10 +83,11 @@ static void hand_out(register_table *call, const char *name, void *table) {
 }
 
 static void hand_out_if_asked(void) {
+    runtime.bytes = (size_t)(1 + (hip_major() < 7 ? 474 : 506)) * sizeof(any_function);
     fill(runtime.member, MEMBERS);
     fill(compiler.member, COMPILER_MEMBERS);
     const char *const text = getenv("SIMGPU_HIP_TABLE");
-    if (SIMGPU_HIP < 6 || text == NULL || strcmp(text, "off") == 0)
+    if (hip_major() < 6 || text == NULL || strcmp(text, "off") == 0)
         return;
     if (strcmp(text, "register") != 0) {
         sim_say("SIMGPU_HIP_TABLE: `%s` is neither `register` nor `off`", text);
@@ -117,12 +107,12 @@ static void hand_out_if_asked(void) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-any_function hip_in_runtime(enum hip_member member) {
+any_function hip_in_runtime(int position) {
     pthread_once(&once, hand_out_if_asked);
-    return runtime.member[member];
+    return runtime.member[position - 1];
 }
 
-any_function hip_in_compiler(enum hip_compiler_member member) {
+any_function hip_in_compiler(int position) {
     pthread_once(&once, hand_out_if_asked);
-    return compiler.member[member];
+    return compiler.member[position - 1];
 }

@@ -1,6 +1,7 @@
-"""Traces of others, and our own simulated GPU's: Chrome's JSON, plain and packed, JSON of rocprofv3, and nsys' sqlite,
-through explain; half of them as the large ones are read.
-Any file is read as far as it goes or refused in one sentence."""
+"""Traces of others, and our own simulated GPU's: Chrome's JSON, plain and packed, JSON of rocprofv3, and nsys' sqlite.
+
+Any file is read by explain as far as it goes or refused in one sentence, half of them as the large ones are read.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,6 @@ from tests.traces.made import GEMM, K, kineto, kineto_events, nsys, step
 from tests.traces.made_others import RCCL, D, jax, rocprofv3
 from tests.traces.made_waits import Program, boundary, collective, copy, interior
 
-SLOWEST, LONGEST = 20.0, 1 << 17
 WORDS = (
     b'"ph": "X"', b'"cat": "kernel"', b'"name": ', b'"ts": ', b'"dur": ', b'"args": {', b'"pid": ', b'"tid": []',
     b"[", b"]", b"{", b"}", b",", b":", b"null", b"NaN", b"Infinity", b"-inf", b"1e308", b"-1e999", b"9" * 400,
@@ -32,7 +32,6 @@ WORDS = (
     b'"/device:GPU:0"', b"Stream #13(Compute)", b'"correlation_id": ', b'"rank": 1, ', b'"pid": 91', b"}, {", b"}]",
     b'"Collective name": ', b"META_DATA_CAPTURE", b"TARGET_INFO_CUDA_NULL_STREAM", b"hipLaunchKernel",
 )  # fmt: skip
-_FOLDER = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
 _KERNELS = [*step(1000, [100, 120, 80], [(40, 300)]), K(None, 900, 20), *step(3000, [100, 120, 80], [(40, 250)])]
 _DISPATCHES = [D("gemm", 100, 40, 5, called_us=80), D(RCCL, 120, 60, 6, called_us=82), D(None, 190, 5, 5, called_us=84)]
 _STEPS = [(1, 900.0, 1500.0), (2, 2900.0, 1500.0)]
@@ -70,40 +69,45 @@ def _waits() -> Program:
     return program
 
 
-def seeds() -> dict[str, bytes]:
+def seeds() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as name:
+        return _seeds(Path(name))
+
+
+def _seeds(folder: Path) -> list[bytes]:
     events = kineto_events(_KERNELS, _STEPS)
-    plain = _written(kineto(_FOLDER / "seed.json", events))
-    database = nsys(_FOLDER / "seed.sqlite", _KERNELS, [("ProfilerStep#1", 900, 1500), ("ProfilerStep#2", 2900, 1500)])
-    return {
-        "kineto": plain,
-        "array": json.dumps(kineto_events(_KERNELS, _STEPS, gpu_steps=True)).encode(),
-        "packed": gzip.compress(plain),
-        "nsys": _written(database),
-        "waits": _written(_waits().kineto(_FOLDER / "seed.json")),
-        "nsys-waits": _written(_waits().nsys(_FOLDER / "seed.sqlite")),
-        "simulated": _simulated(),
-        "large": _written(write(_FOLDER / "seed.json.gz", 2, 6)),
-        "large-plain": gzip.decompress(_written(write(_FOLDER / "seed.json.gz", 2, 6))),
-        "rocprofv3": _written(rocprofv3(_FOLDER / "seed.json", _DISPATCHES, ranges=[("step 1", 70, 90)])),
-        "jax": _written(jax(_FOLDER / "seed.json", [("fusion", 13, 100.0, 90.0), ("MemcpyD2H", 14, 150.0, 30.0)])),
-        "bomb": gzip.compress(b"[" + b" " * (1 << 22)),
-        "empty": b"{}",
-    }
+    plain = _written(kineto(folder / "seed.json", events))
+    database = nsys(folder / "seed.sqlite", _KERNELS, [("ProfilerStep#1", 900, 1500), ("ProfilerStep#2", 2900, 1500)])
+    return [
+        plain,
+        json.dumps(kineto_events(_KERNELS, _STEPS, gpu_steps=True)).encode(),
+        gzip.compress(plain),
+        _written(database),
+        _written(_waits().kineto(folder / "seed.json")),
+        _written(_waits().nsys(folder / "seed.sqlite")),
+        _simulated(),
+        _written(write(folder / "seed.json.gz", 2, 6)),
+        gzip.decompress(_written(write(folder / "seed.json.gz", 2, 6))),
+        _written(rocprofv3(folder / "seed.json", _DISPATCHES, ranges=[("step 1", 70, 90)])),
+        _written(jax(folder / "seed.json", [("fusion", 13, 100.0, 90.0), ("MemcpyD2H", 14, 150.0, 30.0)])),
+        gzip.compress(b"[" + b" " * (1 << 22)),
+        b"{}",
+    ]
 
 
-_FILE = str(_FOLDER / "trace")
-
-
-def one(data: bytes) -> bool:
-    with open(_FILE, "wb") as file:
-        file.write(data)
+def read(data: bytes, file: str) -> bool:
+    """Whether there is an answer. file: where to write the data."""
+    Path(file).write_bytes(data)
     way = zlib.crc32(data) % 3  # each is slow, and the same input goes the same way again
-    chrome._SMALL = -1 if zlib.crc32(data) & 8 else 1 << 23
-    if way == 0:
-        return ask("explain", _FILE, "--json").status == 0
-    if way == 1:
-        return ask("explain", _FILE, "--full").status == 0
-    said = ask("explain", _FILE, "--html", "-")
-    if said.status == 0:
-        check_html(said.out)
-    return said.status == 0
+    before, chrome._SMALL = chrome._SMALL, -1 if zlib.crc32(data) & 8 else 1 << 23
+    try:
+        if way == 0:
+            return ask("explain", file, "--json").status == 0
+        if way == 1:
+            return ask("explain", file, "--full").status == 0
+        said = ask("explain", file, "--html", "-")
+        if said.status == 0:
+            check_html(said.out)
+        return said.status == 0
+    finally:
+        chrome._SMALL = before

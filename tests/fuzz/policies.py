@@ -1,5 +1,4 @@
-"""Policy files: any bytes give findings or a policy. What is a policy compiles, the library believes the table, and
-what `show` prints is the same policy."""
+"""Policy files that almost are one, and what must be true of whatever the reader makes of any bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from pyshim.policy.table import compile_table, fingerprint
 from tests.fuzz.saying import unprintable
 
 ROOT = Path(__file__).resolve().parents[2]
-SLOWEST, LONGEST = 10.0, document.MAX_BYTES + 2
+LONGEST = document.MAX_BYTES + 2
 _NAME = "a\x1b]0;b\x07\nc\u202e.yaml"  # anybody's folder may be checked
 WORDS = (
     "\u202e".encode(), b"\\u202e", b"\\e[2J", b"\\x9b", b"extends: /dev/zero\n", b"extends: a\xc2\x9b.yaml\n",
@@ -29,18 +28,21 @@ WORDS = (
 )  # fmt: skip
 
 
-def seeds() -> dict[str, bytes]:
+def seeds() -> list[bytes]:
     folders = (ROOT / "policies", ROOT / "tests" / "policy")
     found = {str(path): path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.yaml"))}
     cases = (ROOT / "tests" / "policy" / "cases.txt").read_bytes().split(b"\n=== ")
     found.update((str(number), case.partition(b"\n")[2].partition(b"\n=> ")[0]) for number, case in enumerate(cases))
     assert len(found) > 70
     bomb = b"a: &a [x, x]\n" + b"".join(b"%c: &%c [*%c, *%c]\n" % (at + 1, at + 1, at, at) for at in range(97, 121))
-    return {**found, "bomb": bomb, "wide": "policy: 1\nname: x\n".encode("utf-16"), "long": b"a" * 100_000}
+    return [*found.values(), bomb, "policy: 1\nname: x\n".encode("utf-16"), b"a" * 100_000]
 
 
-def one(data: bytes) -> bool:
+def read(data: bytes) -> bool:
+    """Whether it is a policy: then it compiles, the library believes the table, and `show` prints the same policy."""
     reading = reader.read_bytes(data, str(ROOT / "policies" / _NAME))
+    for finding in reading.findings:
+        assert finding.line >= 1 and finding.column >= 1 and len(finding.sentence.splitlines()) == 1
     assert (reading.policy is None) == any(finding.severity == "error" for finding in reading.findings)
     said = render(_NAME, reading.source, reading.findings)
     assert not unprintable(said), unprintable(said)

@@ -58,6 +58,7 @@ FIELDS = {
         processes[].collectives[].exposed_us processes[].collectives[].causes.CAUSE processes[].inversions[].*
         processes[].waited_us processes[].busy_us processes[].saves_us processes[].still_us
         processes[].minor[].* processes[].major[].* processes[].one_wave_us processes[].one_wave_lost_us
+        processes[].one_wave_kernel
         processes[].raised_us processes[].unclaimed_us processes[].unclaimed_one_wave_us processes[].refuted_us
         processes[].idle_us processes[].communication_us processes[].hidden_us processes[].faults[]
         processes[].has_priorities processes[].kernels[].* ranks ?ranks.shared_us ?ranks.waiting_us

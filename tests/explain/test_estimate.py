@@ -14,7 +14,6 @@ from pyshim.diagnosis.find import find
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests/traces/data"
 LEAST = 2.0  # percent of a step
-NOISE = -26.3  # cupy-map-reduce, whose two bare arms differ by as much (docs/results.md)
 
 
 def rows(path: str) -> list[dict[str, str]]:
@@ -32,10 +31,10 @@ def test_the_error_is_that_of_the_pairs() -> None:
         if float(row["expected_percent"]) < -LEAST
     ]
     nothing = [float(row["gained_percent"]) for row in PAIRS if float(row["expected_percent"]) >= -LEAST]
-    missed = [gained for gained in nothing if gained <= -10 and gained != NOISE]
+    missed = [gained for gained in nothing if gained <= -10]
     found = len(more), pytest.approx(min(more)), pytest.approx(max(more)), len(nothing), len(missed)
     assert found == ERRORS
-    assert words() == "estimates of 6 programs were off by -3 to +22 points"
+    assert words() == "estimates of 8 programs were off by -3 to +42 points"
 
 
 @pytest.mark.parametrize("row", [row for row in PAIRS if row["trace"]], ids=lambda row: row["program"])

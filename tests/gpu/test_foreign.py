@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from tools.gpu import foreign, machine, needs
+from tools.gpu import machine, needs
 from tools.gpu.foreign import __main__ as runner
 from tools.gpu.foreign.programs import PROGRAMS, Program
 from tools.gpu.sets import BY_NAME
 
 ROOT = Path(__file__).parents[2]
-RECIPES = Path(foreign.__file__).parent / "recipes"
+SOURCE = "owner/repository 0123456789012345678901234567890123456789"
 OVERLAP_RUN = """#!/bin/sh
 while [ "$1" != -- ]; do [ "$1" = --policy ] && policy=$2; [ "$1" = --report ] && mkdir "$2"; shift; done
 shift
@@ -56,9 +57,10 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setattr(machine, "describe", lambda: {"begun": "2026-11-27T22:00", "gpus": [{"name": "H200"}]})
     programs = (
-        Program("one", "comd", "", "A=1 {binary} one", r"rate ([\d.]+)", "1/s", True, r"energy ([\d.]+)"),
-        Program("two", "comd", "", "{folder}/plain one", r"rate ([\d.]+)", "s", gpus=2),
-        Program("three", "xsbench", "", "{binary}", "x", "s"),
+        Program("one", "comd", SOURCE, "", "", "A=1 {binary} one", r"rate ([\d.]+)", "1/s", True, r"energy ([\d.]+)"),
+        Program("two", "comd", SOURCE, "", "", "{folder}/plain one", r"rate ([\d.]+)", "s", gpus=2),
+        Program("three", "xsbench", SOURCE, "", "", "{binary}", "x", "s"),
+        Program("four", "nobody_has_this", "", "", "", "{python}", "x", "s"),
     )
     monkeypatch.setattr(runner, "PROGRAMS", programs)
 
@@ -97,16 +99,6 @@ def test_what_explain_expects_is_beside_what_came_true(ran: Any, tmp_path: Path)
     assert not any(row["explained_percent"] for row in rows)
 
 
-def test_what_is_close_gets_more_processes(ran: Any, tmp_path: Path) -> None:
-    plain = tmp_path / "built" / "comd" / "plain"
-    plain.write_text(PROGRAM.replace("rate=16", "rate=10.1"))
-    _, _, rows = ran("--only", "one", "--processes", "1", "--close", "3")
-    assert {row["processes"] for row in rows} == {"3"}
-    plain.write_text(PROGRAM)
-    _, _, rows = ran("--only", "one", "--processes", "1", "--close", "3")
-    assert {row["processes"] for row in rows} == {"1"}
-
-
 def test_results_that_differ_are_said(ran: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "built" / "comd" / "own").write_text(PROGRAM.replace("ENERGY:-0.5", "ENERGY:-0.6"))
     status, made, _ = ran("--only", "one", "--processes", "1")
@@ -126,11 +118,11 @@ def test_a_program_that_fails_twice_is_left(ran: Any, tmp_path: Path) -> None:
 
 
 def test_what_it_lacks_is_said(ran: Any) -> None:
-    status, made, rows = ran("--only", "two", "three")
+    status, made, rows = ran("--only", "two", "three", "four")
     assert status == 1 and rows == []
-    assert (
-        made["not_measured"][0] == "two: needs 2 GPUs" and "build.sh SOURCES FOLDER xsbench" in made["not_measured"][1]
-    )
+    assert made["not_measured"][0] == "two: needs 2 GPUs"
+    assert f"built/xsbench: build {SOURCE}, and put it there" in made["not_measured"][1]
+    assert made["not_measured"][2] == "four: the Python module nobody_has_this"
 
 
 def test_no_process_begins_after_the_limit(ran: Any) -> None:
@@ -139,16 +131,23 @@ def test_no_process_begins_after_the_limit(ran: Any) -> None:
 
 
 def test_parts_are_all_of_it(ran: Any) -> None:
-    parts = [ran("--part", f"{part}/2", "--processes", "1", "--close", "1")[1] for part in (1, 2)]
+    parts = [ran("--part", f"{part}/2", "--processes", "1")[1] for part in (1, 2)]
     assert [row["program"] for row in parts[0]["rows"]].count("one") == 5
-    assert [len(part["not_measured"]) for part in parts] == [1, 1], "three in the first, two in the second"
+    assert [len(part["not_measured"]) for part in parts] == [1, 2], "three in the first, two and four in the second"
 
 
-def test_every_program_has_its_recipe_and_the_other_way_round() -> None:
-    recipes = {path.stem for path in RECIPES.iterdir()}
-    used = {program.recipe for program in PROGRAMS}
-    assert used - recipes == {"timm", "torch_geometric"} and recipes <= used
-    for path in RECIPES.iterdir():
-        _, repository, commit = path.read_text().splitlines()[0].split()
-        assert repository.count("/") == 1 and len(commit) == 40
+def test_every_program_says_where_it_comes_from_and_what_was_changed() -> None:
+    names = [program.name for program in PROGRAMS]
+    assert len(set(names)) == len(names)
+    for program in PROGRAMS:
+        assert program.changed and program.streams, program.name
+        if program.source and not program.folder.startswith(("fsdp", "torchao")):
+            assert re.match(r"[\w.-]+/[\w.-]+ [0-9a-f]{40}", program.source), program.name
+        re.compile(program.number), re.compile(program.check)
     assert needs.missing(BY_NAME["foreign"].needs, 0), "a folder by the variable FOREIGN"
+
+
+def test_what_is_kept_is_of_the_list() -> None:
+    with (ROOT / "tools/gpu/results/foreign.csv").open(newline="") as file:
+        kept = {row["program"].partition(",")[0] for row in csv.DictReader(file)}
+    assert kept <= {program.name for program in PROGRAMS}

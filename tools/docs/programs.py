@@ -17,6 +17,7 @@ CELLS = Path("docs/data/overlap.csv")
 RESULTS = Path("tools/gpu/results")
 LATENCY = Path("docs/data/launch-latency.csv")
 CARVEOUTS = ("carveout -1", "carveout 100")  # preferred: the driver's choice, the largest
+NOISY = 3.0  # per cent between two bare arms: no change is told
 ROUNDS = 10  # programs with fewer are not in a range of a family
 ARMS = ("observe", "default", "own")
 AUTHORS = ("again", "default", "own", "observe")
@@ -31,17 +32,20 @@ def rows(root: Path, file: Path) -> list[dict[str, str]]:
 
 
 def foreign(root: Path) -> Table:
-    """Programs of other authors: bare, and the change of each arm's time from it."""
+    """Programs of other authors: bare, and the change of each arm's time from it; where bare arms differ, none."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     for row in rows(root, FOREIGN):
         found.setdefault(row["program"], {})[row["arm"]] = row
     made: list[list[Value]] = []
     for name, arms in found.items():
         bare, changes = arms["bare"], (arms.get(arm, {}).get("change_percent") for arm in AUTHORS)
-        words = (percent(float(change)) if change else MISSING for change in changes)
-        made.append([name, f"{float(bare['median']):,.4g} {bare['unit']}", *words])
-    heads = ("program", "bare", "noise: bare again, %", "default, %", "own priorities, %", "`observe`, %")
-    return Table(heads, made, words=2)
+        noise, *words = (percent(float(change)) if change else MISSING for change in changes)
+        if abs(float(noise)) > NOISY:
+            words = ["too noisy to tell", *[MISSING] * (len(AUTHORS) - 2)]
+        place = f"{bare['gpu'].split()[1]}, {bare['processes']}"
+        made.append([name, place, f"{float(bare['median']):,.4g} {bare['unit']}", noise, *words])
+    heads = ("program", "GPU, processes", "bare", "bare again, %", "default, %", "own priorities, %", "`observe`, %")
+    return Table(heads, made, words=3)
 
 
 def number(row: dict[str, str], name: str) -> float | None:

@@ -30,7 +30,20 @@ from tools.gpu.files import write
 METRIC = r"([0-9.]+) ms a step"
 PROGRAMS = ("fsdp", "ddp", "tensor")
 SHARE = 0.6  # of the time of a program, for its search
-HEADS = ("peer_access", "program", "what", "arm", "runs", "ms", "change_percent", "low", "high", "verdict", "seconds")
+HEADS = (
+    "peer_access",
+    "program",
+    "what",
+    "arm",
+    "runs",
+    "value",
+    "change_percent",
+    "low",
+    "high",
+    "verdict",
+    "seconds",
+)
+PLACE = ("ranks", "gpu", "driver", "torch", "nccl", "commit", "date")
 
 
 def steps(program: str, ranks: int) -> list[str]:
@@ -89,7 +102,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     begun = time.monotonic()
     until = begun + options.limit
     made: dict[str, Any] = {"version": 1, "set": "tuned", "machine": machine.describe(), "searches": [], "apart": []}
-    made["peer_access"] = os.environ.get("NCCL_P2P_DISABLE") != "1"
+    made |= {"peer_access": os.environ.get("NCCL_P2P_DISABLE") != "1", "ranks": options.ranks}
     with tempfile.TemporaryDirectory() as folder:
         environment = product.environment(Path(folder))
         path = [str(product.ROOT), environment.get("PYTHONPATH")]
@@ -136,6 +149,14 @@ def rows(made: dict[str, Any]) -> Iterable[tuple[Any, ...]]:
                 yield (*said, *shown, "", found["seconds"])
 
 
+def place(made: dict[str, Any]) -> tuple[Any, ...]:
+    """On what it was measured, in the order of PLACE."""
+    found = made["machine"]
+    gpu = found["gpus"][0]["name"] if found["gpus"] else ""
+    torch = (found["torch"] or "").partition("+")[0]
+    return (made.get("ranks", 2), gpu, found["driver"], torch, found["nccl"], found["commit"], found["begun"][:10])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
@@ -153,9 +174,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.table:
         table = csv.writer(sys.stdout, lineterminator="\n")
-        table.writerow(HEADS)
+        table.writerow((*HEADS, *PLACE))
         for path in options.table:
-            table.writerows(rows(json.loads(path.read_text(encoding="utf-8"))))
+            found = json.loads(path.read_text(encoding="utf-8"))
+            table.writerows((*row, *place(found)) for row in rows(found))
         return 0
     if options.out is None:
         parser.error("--out FILE")

@@ -4,7 +4,8 @@ WHOLE_GATHERS=copies: each rank copies its peers' parts, between two barriers (P
 WHOLE_GATHERS=nccl: NCCL's own copies, of a buffer that is registered as a window; needs NCCL_CTA_POLICY=2 and NCCL 2.28
 (NVIDIA's and PyTorch's documentation of copy-engine collectives). Unset: NCCL's kernels, as a program gets them.
 
-FSDP2 takes an all-gather of one's own. An all-reduce becomes NCCL's reduce-scatter and this all-gather.
+FSDP2 takes an all-gather of one's own. The all-reduces of tensor parallelism become NCCL's reduce-scatter and this
+all-gather; only by `copies`, because NCCL 2.28.9 ended such a program ("invalid argument").
 """
 
 from __future__ import annotations
@@ -88,14 +89,3 @@ def all_reduce() -> Any:
     """In place of `dist.all_reduce`."""
     gather, stream = Gather(), torch.cuda.Stream()
     return lambda tensor, async_op: Beside(gather, stream, tensor) if async_op else gather.sum(tensor)
-
-
-def bucket_hook(state: tuple[Gather, torch.cuda.Stream], bucket: Any) -> Any:
-    """DistributedDataParallel.register_comm_hook."""
-    tensor = bucket.buffer().div_(WORLD)
-    future: Any = torch.futures.Future(devices=[DEVICE])
-    beside = Beside(*state, tensor)
-    with torch.cuda.stream(state[1]):
-        beside.wait()
-        future.set_result(tensor)
-    return future

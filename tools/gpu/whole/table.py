@@ -29,7 +29,7 @@ FAMILIES = {
     "loop that priority slows down": ("losing-loop",),
 }
 SMALL, SMALLEST = 128, "any of these with 128\u00b3 points"  # the host is slower than the GPU
-COLUMNS = ("again", "observe", "default", "own", "published")
+COLUMNS = ("again", "observe", "default", "own", "published", "copies", "copies+default", "nccl", "nccl+default")
 
 
 def arms(found: Sequence[dict[str, Any]]) -> tuple[str, ...]:

@@ -45,8 +45,6 @@ def reduce_all(buckets: list[Tensor]) -> None:
 
 def ddp() -> Program:
     model = nn.parallel.DistributedDataParallel(layers(LAYERS), bucket_cap_mb=64, gradient_as_bucket_view=True)
-    if gathers.GATHERS:
-        model.register_comm_hook((gathers.Gather(), torch.cuda.Stream()), gathers.bucket_hook)
     x = random(1, TOKENS, HIDDEN)
     bare = functools.cache(lambda: layers(LAYERS))  # few arms ask for it, and all share a GPU's memory
     buckets = functools.cache(lambda: all_reduced(bare()))

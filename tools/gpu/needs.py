@@ -12,7 +12,7 @@ from tools.gpu import product
 
 PROGRAMS = ("nvcc", "compute-sanitizer")
 VARIABLES = {
-    "$FOREIGN": "the variable FOREIGN, which names the folder that tools/gpu/foreign/build.sh made",
+    "$FOREIGN": "the variable FOREIGN, which names the folder of the programs (tools/gpu/README.md)",
 }
 MODULES = ("torch", "cupy", "jax")
 

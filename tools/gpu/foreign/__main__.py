@@ -1,21 +1,22 @@
 """Programs of other authors by arm: what does the default change, what do their authors' priorities, what does it cost?
 
     python -m tools.gpu.foreign FOLDER --out FILE.json [--only PROGRAM ...] [--skip PROGRAM ...] [--part 1/2]
-                                [--gpus 0,1] [--processes 7] [--limit SECONDS] [--trace libtrace.so]
+                                [--gpus 0,1] [--processes 7] [--limit SECONDS] [--trace libtrace.so] [--keep FOLDER]
 
 FOLDER has a folder for each program, with its binaries; programs.py lists the programs. Each round runs every arm of
 every program once, in random order; a process is one run. `bare` and `again` are the same, so their difference is
 noise; `own` has the priorities that authors give their streams, and the other arms have none. Before its first round, a
 program runs once under the default, unmeasured, for the report's counts; with --trace (../trace.c) also once bare, for
-what `overlap explain` expects. Writes JSON, and beside it CSV, after each process: a row an arm, with the median, its
-90 % interval (the range, of up to 7 processes), and the change of time from `bare` in per cent: of medians, with an
-interval by resampling processes. Negative is faster.
+what `overlap explain` expects, and --keep keeps these traces. Writes JSON, and beside it CSV, after each process: a row
+an arm, with the median, its 90 % interval (the range, of up to 7 processes), and the change of time from `bare` in per
+cent: of medians, with an interval by resampling processes. Negative is faster.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import importlib.util
 import json
 import os
@@ -131,8 +132,10 @@ def interval(count: int) -> int:
 class Runner:
     """Where programs are, and how they run."""
 
-    def __init__(self, folder: Path, gpus: Sequence[str], work: Path, trace: Path | None = None) -> None:
-        self.folder, self.gpus, self.work, self.trace = folder, gpus, work, trace
+    def __init__(
+        self, folder: Path, gpus: Sequence[str], work: Path, trace: Path | None = None, keep: Path | None = None
+    ) -> None:
+        self.folder, self.gpus, self.work, self.trace, self.keep = folder, gpus, work, trace, keep
         self.environment = product.environment(work / "bin")
         self.number = 0
 
@@ -205,6 +208,8 @@ class Runner:
             inject = {"CUDA_INJECTION64_PATH": str(self.trace), "TRACE_OUTPUT": f"{name}/trace"}
             row = self.run(program, "bare", patience, variables=inject)
             done = ended(["overlap", "explain", "--json", name], self.environment, patience, Path(name))
+            for number, written in enumerate(sorted(Path(name).glob("trace*"))):
+                self.kept(written, f"{program.name}.{number}.json.gz")
         try:
             answer = json.loads(done.output)
         except ValueError:
@@ -212,6 +217,13 @@ class Runner:
         worst = answer["processes"][answer["worst"]]
         percent = round(-100 * worst["saves_us"] / worst["span_us"], 2)
         return {**{key: worst[key] for key in SAID}, "percent": percent, "untold": answer["untold"]}
+
+    def kept(self, trace: Path, name: str) -> None:
+        if self.keep is None:
+            return
+        self.keep.mkdir(parents=True, exist_ok=True)
+        compressed = trace.read_bytes() if trace.suffix == ".gz" else gzip.compress(trace.read_bytes(), 5)
+        (self.keep / name).write_bytes(compressed)
 
 
 def libraries(folder: Path) -> list[str]:
@@ -265,11 +277,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=7, help="of each arm (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds after which no process is begun")
     parser.add_argument("--trace", type=Path, metavar="libtrace.so", help="of trace.c: run explain beforehand, too")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="with --trace: for the traces")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="overlap-foreign-") as work:
         trace = options.trace and options.trace.resolve()  # programs run in folders of their own
-        return measure(options, Runner(options.folder.resolve(), options.gpus.split(","), Path(work), trace))
+        return measure(
+            options, Runner(options.folder.resolve(), options.gpus.split(","), Path(work), trace, options.keep)
+        )
 
 
 def measure(options: argparse.Namespace, runner: Runner) -> int:

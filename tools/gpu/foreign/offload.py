@@ -27,7 +27,7 @@ class Level(torch.cuda.Stream):  # type: ignore[misc, unused-ignore]  # torch ha
 
 
 if os.environ.get("PRIORITIES") == "0":
-    torch.cuda.Stream = Level  # type: ignore[misc]
+    torch.cuda.Stream = Level  # type: ignore[misc, unused-ignore]
 torch.manual_seed(0)
 device = torch.device("cuda", 0)
 layers = [nn.TransformerEncoderLayer(WIDTH, 16, 4 * WIDTH, 0.0, batch_first=True) for _ in range(LAYERS)]

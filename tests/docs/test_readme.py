@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
@@ -26,7 +27,7 @@ STENCILS = ("stencils, through host memory", "stencils, halo by NCCL")
 FAMILIES = {
     "our stencils": STENCILS,
     "PyTorch on NVLink": ("training steps with cuBLAS",),
-    "may lose: stencils with 128³ points": (SMALLEST,),
+    "may lose: stencils with blocking copies": ("stencils, blocking copies", SMALLEST),
 }
 COMD = ("comd-eam-70", "comd-eam-70, H100", "comd-eam-100", "comd-eam-warp-70", "comd-eam-cta-70")
 FOREIGN = {"jacobi3d, 512³": ("jacobi3d-staged",), "CoMD (molecular dynamics)": (*COMD, "astaroth")}
@@ -80,3 +81,15 @@ def test_the_picture_is_of_today(python: Callable[..., CompletedProcess[str]]) -
     assert done.returncode == 0, done.stderr
     picture = (ROOT / "docs" / "pictures" / "stencil.svg").read_text(encoding="utf-8")
     assert picture.count("simulated") >= 3
+
+
+def test_the_generated_table_of_the_page_is_that_of_its_commands(
+    python: Callable[..., CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """Pages of a device that observes, some damaged; the warnings are on stderr."""
+    folder = str(tmp_path / "runs")
+    made = python("-m", "tools.bench.jobs", "--runs", "2", "--folder", folder, cwd=ROOT)
+    assert made.returncode == 0, made.stderr
+    done = python("-m", "pyshim", "report", folder, "--jobs", cwd=ROOT, env={"COLUMNS": ""})
+    page = (ROOT / "docs" / "how-to" / "who-gains.md").read_text(encoding="utf-8")
+    assert f"```text\n{done.stdout}```" in page

@@ -36,7 +36,7 @@ def page(run: int, rank: int, ranks: int, start: float) -> list[tuple[int, bytes
     made.flags = library.OVERLAP_PAGE_OPENED_GPU | library.OVERLAP_PAGE_ENDED
     made.pid, made.rank, made.world, made.start = 1000 + rank, rank, ranks, int(start * 1e9)
     device = made.devices[0]
-    device.state, device.uuid = 2, bytes([rank + 1] * 16)
+    device.state, device.observes, device.uuid = 2, 1, bytes([rank + 1] * 16)
     texts = {made.host: f"n{run % 97}", made.program: f"/opt/bin/app{run % 40}", made.library: "0.3.0"}
     for field, text in {**texts, device.name: "NVIDIA H100 80GB HBM3", device.policy: "observe"}.items():
         _put(field, text)

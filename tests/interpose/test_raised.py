@@ -300,6 +300,14 @@ def test_a_stream_that_launches_small_graphs(how: str, iterations: Iterations) -
     assert judged["threads"] % (8 * 256) == 0 and 0.007 <= judged["share"] <= 0.009
 
 
+def test_a_program_that_launches_graphs_alone(iterations: Iterations) -> None:
+    """Its only launches are the captured ones."""
+    done = iterations("B:1 j:1:1000 G:6 B:2 k:2:8 G begin g:2 g:1:1 s:2", 70)
+    assert (done.totals["launches"], done.totals["graphs_raised"]) == (2, 70 - 16)
+    assert [launch["priority"] for launch in done.in_graphs if launch["kernel"] == "k"][16:] == [-5] * (70 - 16)
+    assert {launch["priority"] for launch in done.in_graphs if launch["kernel"] == "j"} == {0}
+
+
 def test_captured_launches_are_no_work(iterations: Iterations) -> None:
     """Stream 2 carries less than a hundredth of what ran, and most of what was captured."""
     done = iterations(f"{again(WAITED, 8)} begin B:3 r:3:3 w:2:3 k:2:5000 r:2:2 w:3:2 G:1 {WAITED}", 20)

@@ -12,6 +12,7 @@
  *   U          end a capture and instantiate it, to honour priorities; after that, update what was made so
  *   B:S G      begin a capture on S; end it, instantiate (G:1: print its size; G:2: to honour priorities; G:3, G:4, G:5: by the
  *              older call, the call with parameters, and that and a destroyed one before)            g:S  launch that graph on S
+ *   G:6        the same for a second graph                                                         g:S:1  launch that one
  *   o:N:P      make N streams of priority P that nobody uses
  *   R:S        a thread asks for the priority of S until the end, 3,000 times at least: how often was it not the first?
  *   v:D        go to device D (0, 1), or to another context of device 0 (2, 3), which has streams and events of its own
@@ -246,6 +247,8 @@ static int instantiate(void *graph, int how) {
     } parameters = {0};
     if (how == 5 && cuGraphExecDestroy(exec))
         return -1;
+    if (how == 6)
+        return CU(cuGraphInstantiateWithFlags)(&updated, graph, 0);
     return how == 3   ? cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0)
            : how >= 4 ? cuGraphInstantiateWithParams(&exec, graph, &parameters)
                       : CU(cuGraphInstantiateWithFlags)(&exec, graph, how == 2 ? NODE_PRIORITIES : 0);
@@ -351,7 +354,7 @@ static int act(const char *word, int first, int second) {
     case 'Z':
         return cuDevicePrimaryCtxReset_v2(first);
     case 'g':
-        return CU(cuGraphLaunch)(exec, stream(first));
+        return CU(cuGraphLaunch)(second ? updated : exec, stream(first));
     default:
         return -1;
     }

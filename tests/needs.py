@@ -32,7 +32,7 @@ class Need(NamedTuple):
 CONTAINERS = Need("container engines", 15, "bubblewrap charliecloud-runtime libslurm-dev")
 SLURM = Need("a Slurm cluster", 0, "slurm-wlm munge openmpi-bin")
 MPI = Need("Open MPI", 0, "openmpi-bin libopenmpi-dev")
-MPICH = Need("MPICH", 6)
+MPICH = Need("MPICH", 14)
 PYTORCH = Need("PyTorch for CPUs, accelerate, DeepSpeed", 350)
 LIBCS = Need("other C libraries and processors", 90, "libcap2-bin")
 REGISTER = Need("ROCm's register of profilers", 5)

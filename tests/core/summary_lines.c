@@ -36,7 +36,8 @@ int main(int count, char **words) {
         } else if (sscanf(words[i], "raised:%llu", &number) == 1) {
             add(&one->counters[OVERLAP_COUNTER_RAISED], &other->counters[OVERLAP_COUNTER_RAISED], number);
         } else if (sscanf(words[i], "graphs:%llu", &number) == 1) {
-            add(&one->counters[OVERLAP_COUNTER_GRAPH_LAUNCHES], &other->counters[OVERLAP_COUNTER_GRAPH_LAUNCHES], number);
+            add(&one->counters[OVERLAP_COUNTER_GRAPH_LAUNCHES], &other->counters[OVERLAP_COUNTER_GRAPH_LAUNCHES],
+                number);
         } else if (sscanf(words[i], "graphs_raised:%llu", &number) == 1) {
             add(&one->counters[OVERLAP_COUNTER_GRAPHS_RAISED], &other->counters[OVERLAP_COUNTER_GRAPHS_RAISED], number);
         } else if (sscanf(words[i], "created:%llu", &number) == 1) {

@@ -36,8 +36,9 @@ extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute
     cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *),
     cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t),
     cuCtxGetCurrent(void **), cuDevicePrimaryCtxReset_v2(int), cuGraphGetNodes(void *, void **, size_t *),
-    cuGraphInstantiate_v2(void **, void *, void **, char *, size_t), cuGraphInstantiateWithParams(void **, void *, void *),
-    cuGraphExecDestroy(void *), cuGraphExecUpdate_v2(void *, void *, void *), cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *),
+    cuGraphInstantiate_v2(void **, void *, void **, char *, size_t),
+    cuGraphInstantiateWithParams(void **, void *, void *), cuGraphExecDestroy(void *),
+    cuGraphExecUpdate_v2(void *, void *, void *), cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *),
     cuMemcpyDtoHAsync_v2(void *, uint64_t, size_t, void *);
 
 enum { MOST = 40, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8, NODE_PRIORITIES = 8 };

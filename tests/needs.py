@@ -32,6 +32,7 @@ class Need(NamedTuple):
 CONTAINERS = Need("container engines", 15, "bubblewrap charliecloud-runtime libslurm-dev")
 SLURM = Need("a Slurm cluster", 0, "slurm-wlm munge openmpi-bin")
 MPI = Need("Open MPI", 0, "openmpi-bin libopenmpi-dev")
+MPICH = Need("MPICH", 14)
 PYTORCH = Need("PyTorch for CPUs, accelerate, DeepSpeed", 350)
 LIBCS = Need("other C libraries and processors", 90, "libcap2-bin")
 REGISTER = Need("ROCm's register of profilers", 5)
@@ -51,6 +52,7 @@ NEEDS = {
     "fixture slurm": SLURM,
     "fixture mpirun": SLURM,
     "fixture mpi": MPI,
+    "fixture mpich": MPICH,
     "fixture torch": PYTORCH,
     "launchers/test_deepspeed.py": PYTORCH,
     "report/test_job.py::test_torchrun_is_the_ranks_and_not_their_agent": PYTORCH,

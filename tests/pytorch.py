@@ -36,9 +36,9 @@ def python() -> Path:
 
     def make(folder: Path) -> None:
         _run([sys.executable, "-m", "venv", str(folder)])
-        _install(folder / "bin" / "python", *PACKAGES)
+        install(folder / "bin" / "python", *PACKAGES)
 
-    return _once("torch", PACKAGES, make) / "bin" / "python"
+    return once("torch", PACKAGES, make) / "bin" / "python"
 
 
 def deepspeed() -> Path:
@@ -46,10 +46,10 @@ def deepspeed() -> Path:
     if sys.version_info < (3, 11):
         raise Missing("its packages need Python 3.11")
     own = python()
-    return _once("deepspeed", DEEPSPEED, lambda folder: _install(own, "--no-deps", "--target", str(folder), *DEEPSPEED))
+    return once("deepspeed", DEEPSPEED, lambda folder: install(own, "--no-deps", "--target", str(folder), *DEEPSPEED))
 
 
-def _once(what: str, packages: tuple[str, ...], make: Callable[[Path], None]) -> Path:
+def once(what: str, packages: tuple[str, ...], make: Callable[[Path], None]) -> Path:
     """A folder that is made at the first use, and kept. Another choice of packages is another folder."""
     needs.allow(*packages)
     versions = (package.partition("==")[2] for package in packages[:2])
@@ -65,7 +65,7 @@ def _once(what: str, packages: tuple[str, ...], make: Callable[[Path], None]) ->
     return folder
 
 
-def _install(own: Path, *words: str) -> None:
+def install(own: Path, *words: str) -> None:
     # Thousands of modules, few of which are imported: these are compiled then.
     options = ("--quiet", "--no-cache-dir", "--no-compile", "--disable-pip-version-check")
     _run([str(own), "-m", "pip", "install", *options, *words])

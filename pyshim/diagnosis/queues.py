@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -113,6 +113,24 @@ def walk(works: Sequence[Work], calls: Iterable[Call], waits: Sequence[Wait]) ->
     return _Walk(works, {call.correlation: call for call in calls}, waits).run()
 
 
+def _branched(works: Iterable[Work]) -> set[int]:
+    """Return the correlations of graphs whose nodes have an order that no row says.
+
+    They ran on several streams, or beside each other. The others ran one after the other, like launches on a stream."""
+    latest: dict[int, Work] = {}
+    found = set()
+    for work in sorted(works, key=lambda work: work.start_us):
+        if work.correlation is None:
+            continue
+        before = latest.setdefault(work.correlation, work)
+        if before is not work and (
+            (before.device, before.stream) != (work.device, work.stream) or work.start_us < before.end_us
+        ):
+            found.add(work.correlation)
+        latest[work.correlation] = work
+    return found
+
+
 class _Walk:
     def __init__(self, works: Sequence[Work], calls: dict[int, Call], waits: Sequence[Wait]) -> None:
         self.works, self.calls, self.waits = works, calls, waits
@@ -122,7 +140,7 @@ class _Walk:
         self.recorded: dict[tuple[int, str], _Ended] = {}  # by the event's record: correlation and stream
         self.polled: dict[tuple[tuple[int, str], int], tuple[float, _Ended]] = {}  # since when the host waits for what
         self.seen: dict[tuple[str, tuple[int, str]], int] = {}  # by waiter and stream: work that it waited for before
-        self.shared = Counter(work.correlation for work in works)  # of a graph
+        self.branched = _branched(works)
         told = any(not wait.host for wait in waits)
         self.vague = [] if told else sorted(c for c, call in calls.items() if _STREAM_WAIT.fullmatch(call.name))
         self.untold = len(self.vague)
@@ -133,7 +151,7 @@ class _Walk:
         records = {wait.event[1]: wait.event[0] for wait in self.waits if wait.event}
         rare: list[tuple[int, Wait | str]] = [*records.items(), *((wait.correlation, wait) for wait in self.waits)]
         rare.sort(key=lambda step: step[0])
-        # Of a graph, in the order of time. Sorting keeps the order of equals.
+        # Nodes of a graph in the order of time: sorting keeps the order of equals.
         ordered = sorted(self.works, key=lambda work: work.start_us)
         ordered.sort(key=lambda work: work.correlation or 0)
         at = 0
@@ -185,9 +203,9 @@ class _Walk:
         stream = self._stream((work.device, work.stream))
         correlation = work.correlation or 0
         call = self.calls.get(correlation)
-        of_graph = self.shared[work.correlation] > 1
+        branched = work.correlation is None or work.correlation in self.branched
         waits_between = bisect_left(self.vague, correlation) > bisect_right(self.vague, stream.last)
-        at_least = stream.at_least or of_graph or waits_between
+        at_least = stream.at_least or branched or waits_between
         released, launched, cause = None, -inf, Cause.EVENT if stream.by_event else Cause.STREAM
         if call is not None:
             launched = min(call.end_us, work.start_us)
@@ -196,7 +214,7 @@ class _Walk:
         queued = Queued(work, stream.place, released, launched, cause, at_least)
         queued.event_us, stream.event_us = stream.event_us, -inf
         stream.works.append(queued)
-        stream.time_us, stream.at_least = max(stream.time_us, work.end_us), of_graph
+        stream.time_us, stream.at_least = max(stream.time_us, work.end_us), branched
         stream.by_event, stream.last = False, correlation
         if call is not None and isinstance(work, MemoryOperation) and call.end_us >= work.end_us:  # it blocks
             self._host_waits(call.start_us, stream.ended())

@@ -55,7 +55,7 @@ def verdict(collected: Collected) -> Verdict:
     counts = _Counts(collected)
     if not collected.pages or not counts.opened:
         return _no_gpu(counts)
-    if not counts.sum("launches") and not counts.sum("graphs_raised"):
+    if not counts.sum("launches") and not counts.sum("graph_launches"):
         return _no_launch(counts)
     alive = len(running(collected.pages))
     so_far = f"so far, with {alive:,} process{'es' * (alive != 1)} still running: " if alive else ""
@@ -101,7 +101,8 @@ class _Counts:
 
     @property
     def changed(self) -> bool:
-        return bool(self.sum("shaped") or self.sum("raised") or self.streams or self.sum("streams_created_raised"))
+        raised = self.streams or self.sum("streams_created_raised") or any(map(carried, self.pages))
+        return bool(raised or self.sum("shaped"))
 
     @cached_property
     def reasons(self) -> Counter[str]:
@@ -162,14 +163,7 @@ def _no_gpu(counts: _Counts) -> Verdict:
 
 
 def _no_launch(counts: _Counts) -> Verdict:
-    graphs = counts.sum("graph_launches")
     where = _where(counts)
-    if graphs:
-        return Verdict(
-            f"nothing: {graphs:,} launches of whole graphs and no launch of a kernel were seen{where}",
-            "not known: graphs are left exactly as the program makes them",
-            _EXPLAIN,
-        )
     why = "the program launched nothing, or its launches bypass a preloaded library (as with RTLD_DEEPBIND)"
     following = f"{_doctor(counts)} shows the routes to a GPU in its files"
     if not any(page.ended for page in counts.pages) and not running(counts.pages):
@@ -199,9 +193,18 @@ def _raised(counts: _Counts) -> str:
         what = f"{created:,} {'stream at its creation' if created == 1 else 'streams at their creation'}"
     else:
         what = "streams for a time" if sum(map(carried, counts.pages)) else "no stream"
-    launches, graphs = counts.sum("launches"), counts.sum("graphs_raised")
-    of_graphs = f", {graphs:,} of {counts.sum('graph_launches'):,} graphs" if graphs else ""
-    return f"raised {what} ({counts.sum('raised'):,} of {launches:,} launch{'es' * (launches != 1)}{of_graphs})"
+    raised = {"launch": counts.sum("raised"), "graph": counts.sum("graphs_raised")}
+    of = {"launch": counts.sum("launches"), "graph": counts.sum("graph_launches")}
+    if of["launch"] and not raised["graph"]:
+        del of["graph"]
+    elif not of["launch"]:
+        del of["launch"]
+    said = (f"{raised[name]:,} of {_count(number, name)}" for name, number in of.items())
+    return f"raised {what} ({', '.join(said)})"
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}{('es' if name == 'launch' else 's') * (number != 1)}"
 
 
 def _where(counts: _Counts) -> str:
@@ -245,11 +248,12 @@ def _room(counts: _Counts, reason: str) -> str:
 
 def _observed_streams(counts: _Counts, so_far: str) -> Verdict:
     """Return what the default would have done in a run under `observe`, whose streams were judged."""
-    launches, every = counts.sum("launches"), [stream for page in counts.pages for stream in page.streams]
-    told = f"{launches:,} launch{'es' * (launches != 1)}"
+    launches, graphs = counts.sum("launches"), counts.sum("graph_launches")
+    every = [stream for page in counts.pages for stream in page.streams]
+    told = " and ".join(_count(number, name) for number, name in ((launches, "launch"), (graphs, "graph")) if number)
     of = f"{len(every):,} stream{'s' * (len(every) != 1)}"
     if counts.would_be_raised:
-        on_them = sum(map(carried, counts.pages)) / (launches + counts.sum("graph_launches"))
+        on_them = sum(map(carried, counts.pages)) / (launches + graphs)
         waits = "the host waits" if counts.sum("waits") else "other streams wait"
         them = "them" if len(counts.would_be_raised) > 1 else "it"
         done = f"would raise {len(counts.would_be_raised):,} of {of} ({on_them:.0%} of {told}): {waits} for {them}"

@@ -122,16 +122,19 @@ static void add_raised(struct overlap_text *text, const struct overlap_page *pag
         overlap_text_add(text, carried || graphs ? "streams for a time" : "no stream");
     }
     overlap_text_add(text, " (");
-    overlap_text_number(text, carried, true);
-    overlap_text_add(text, " of ");
-    overlap_text_number(text, launches, true);
-    overlap_text_add(text, launches == 1 ? " launch" : " launches");
-    if (graphs) {
-        overlap_text_add(text, ", ");
+    if (launches) {
+        overlap_text_number(text, carried, true);
+        overlap_text_add(text, " of ");
+        overlap_text_number(text, launches, true);
+        overlap_text_add(text, launches == 1 ? " launch" : " launches");
+    }
+    if (graphs || !launches) {
+        const uint64_t launched = totals->counters[OVERLAP_COUNTER_GRAPH_LAUNCHES];
+        overlap_text_add(text, launches ? ", " : "");
         overlap_text_number(text, graphs, true);
         overlap_text_add(text, " of ");
-        overlap_text_number(text, totals->counters[OVERLAP_COUNTER_GRAPH_LAUNCHES], true);
-        overlap_text_add(text, " graphs");
+        overlap_text_number(text, launched, true);
+        overlap_text_add(text, launched == 1 ? " graph" : " graphs");
     }
     overlap_text_add(text, "), ");
 }
@@ -145,7 +148,7 @@ void overlap_page_summary(const struct overlap_page *page, const char *report, c
         shaped += overlap_reason_shapes(i) ? totals.reasons[i] : 0;
     }
     struct overlap_text text = overlap_text_in(line, size);
-    if (launches == 0 && !totals.counters[OVERLAP_COUNTER_GRAPHS_RAISED]) {
+    if (launches == 0 && !totals.counters[OVERLAP_COUNTER_GRAPH_LAUNCHES]) {
         overlap_text_add(&text, "this process opened a GPU, but no kernel launch was seen: it launched none, or a "
                                 "preloaded library cannot see its launches (from a library opened with RTLD_DEEPBIND, "
                                 "for example)");

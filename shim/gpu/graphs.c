@@ -4,10 +4,16 @@
 
 static struct map graphs; /* handle -> threads + 1 */
 
+/* Without the lock a graph becomes one of unknown work: another one may get its handle. */
 static void put(vendor_exec graph, uint64_t value) {
-    if (graph && (value || map_get(&graphs, (uint64_t)(uintptr_t)graph)) && lock_take()) {
-        map_put(&graphs, (uint64_t)(uintptr_t)graph, value);
+    const uint64_t key = (uint64_t)(uintptr_t)graph, before = map_get(&graphs, key);
+    if (!value && !before)
+        return;
+    if (lock_take()) {
+        map_put(&graphs, key, value);
         lock_leave();
+    } else {
+        map_replace(&graphs, key, before, 0);
     }
 }
 

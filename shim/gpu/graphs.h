@@ -1,6 +1,6 @@
 /* What executable graphs carry, so that a stream which launches them can be judged like one that launches their kernels:
- * the threads of all kernels, as the graph was instantiated. An update of the graph does not change them here: it keeps
- * the kernels, and rarely their grids. */
+ * the threads of all kernels, as the graph was instantiated. Updates are not followed: to read all nodes again would cost
+ * each of them, and few change a grid by much. */
 #pragma once
 
 #include <stdbool.h>

@@ -167,6 +167,8 @@ static void launches_graph(struct stream *stream, vendor_exec graph) {
         launches_unknown(stream);
         return;
     }
+    if (!threads) /* copies alone, which count no more than by their own calls */
+        return;
     if (!OVERLAP_RELAXED(stream->carries))
         stream_carries(stream, false, false);
     add_work_slow(stream, threads);

@@ -1,6 +1,6 @@
 /* Prints the last line of a process of which this is the page: launches by reason, how many of them are counted as raised
  * and as communication, streams created with a priority, and streams by status.
- * summary_lines DIRECTORY [reason=N | raised:N | communication:N | stream:STATUS | unfinished:STATUS] ... */
+ * summary_lines DIRECTORY [reason=N | raised:N | graphs:N | graphs_raised:N | communication:N | stream:STATUS | unfinished:STATUS] ... */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +35,11 @@ int main(int count, char **words) {
             add(&one->launches[reason], &other->launches[reason], number);
         } else if (sscanf(words[i], "raised:%llu", &number) == 1) {
             add(&one->counters[OVERLAP_COUNTER_RAISED], &other->counters[OVERLAP_COUNTER_RAISED], number);
+        } else if (sscanf(words[i], "graphs:%llu", &number) == 1) {
+            add(&one->counters[OVERLAP_COUNTER_GRAPH_LAUNCHES], &other->counters[OVERLAP_COUNTER_GRAPH_LAUNCHES],
+                number);
+        } else if (sscanf(words[i], "graphs_raised:%llu", &number) == 1) {
+            add(&one->counters[OVERLAP_COUNTER_GRAPHS_RAISED], &other->counters[OVERLAP_COUNTER_GRAPHS_RAISED], number);
         } else if (sscanf(words[i], "created:%llu", &number) == 1) {
             one->counters[OVERLAP_COUNTER_STREAMS_CREATED_RAISED] = number;
         } else if (sscanf(words[i], "communication:%llu", &number) == 1) {

@@ -61,6 +61,15 @@ def summary(compile_c: Any, run_program: Callable[..., str]) -> Callable[..., st
             [*LAUNCHES, "raised:9", "created:2"],
             "raised 2 streams at their creation (9 of 12,080 launches), 0 shaped, 6,040 of communication",
         ),
+        (
+            [*LAUNCHES, "raised:1200", "graphs:10", "graphs_raised:8", "stream:RAISED"],
+            "raised 1 of 1 stream (1,200 of 12,080 launches, 8 of 10 graphs), 0 shaped, 6,040 of communication",
+        ),
+        (
+            ["graphs:10", "graphs_raised:8", "stream:RAISED", "stream:LARGE"],
+            "raised 1 of 2 streams (8 of 10 graphs), 0 shaped, 0 of communication",
+        ),
+        (["graphs:1", "stream:LARGE"], "raised no stream (0 of 1 graph), 0 shaped, 0 of communication"),
         (["communication=1", "communication:1"], "raised no stream (0 of 1 launch), 0 shaped, 1 of communication"),
     ],
 )

@@ -7,8 +7,9 @@ communicates.
 from __future__ import annotations
 
 import pytest
-from interposing import NCCL
+from interposing import NCCL, Build
 from iterating import AUTO, HOST, JOIN, STYLE_0, Iterations, raised
+from peers import forwarding_driver
 
 # Two waits a round, the first for stream 2: raised from the ninth round on.
 WAITED = "k:2:8 j:1:1000 s:2 r:1:1 e:1"
@@ -298,6 +299,31 @@ def test_a_stream_that_launches_small_graphs(how: str, iterations: Iterations) -
     assert done.totals["graphs_raised"] == 70 - 16 and done.totals["graph_launches"] == 70
     (judged,) = [stream for stream in done.report["processes"][0]["streams"] if stream["status"] == "raised"]
     assert judged["threads"] % (8 * 256) == 0 and 0.007 <= judged["share"] <= 0.009
+
+
+def test_a_program_that_launches_graphs_alone(iterations: Iterations) -> None:
+    """Its only launches are the captured ones."""
+    done = iterations("B:1 j:1:1000 G:6 B:2 k:2:8 G begin g:2 g:1:1 s:2", 70)
+    assert (done.totals["launches"], done.totals["graphs_raised"]) == (2, 70 - 16)
+    assert [launch["priority"] for launch in done.in_graphs if launch["kernel"] == "k"][16:] == [-5] * (70 - 16)
+    assert {launch["priority"] for launch in done.in_graphs if launch["kernel"] == "j"} == {0}
+
+
+@pytest.mark.parametrize("function", ["cuGraphKernelNodeGetParams", "cuGraphNodeGetType", "cuGraphChildGraph"])
+def test_a_driver_that_does_not_say_what_graphs_hold(function: str, iterations: Iterations, build: Build) -> None:
+    """cuGraphKernelNodeGetParams_v2 came with CUDA 12."""
+    env = {"LD_LIBRARY_PATH": str(forwarding_driver(build, "EARLY", function).parent)}
+    done = iterations("B:2 k:2:8 G begin g:2 j:1:1000 s:2", 70, env=env)
+    assert (done.totals["graphs_raised"], done.totals["graph_launches"]) == (0, 70)
+    assert {launch["priority"] for launch in done.in_graphs} == {0}
+
+
+def test_a_graph_of_copies_alone_counts_like_the_copies(iterations: Iterations) -> None:
+    done = iterations("n:2 B:2 A:2 G begin g:2 j:1:1000 s:2", 70)
+    (stream,) = done.report["processes"][0]["streams"]
+    assert stream["status"] == "not_waited" and done.totals["graphs_raised"] == 0
+    done = iterations(f"n:2 B:2 A:2 G {again(WAITED, 8)} begin g:2 k:2:8 j:1:1000 s:2", 4)
+    assert raised(done)[8:] == "5" * 4, "nor does it end a raise"
 
 
 def test_captured_launches_are_no_work(iterations: Iterations) -> None:

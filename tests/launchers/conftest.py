@@ -14,6 +14,7 @@ from typing import Any
 
 import cluster as slurm_cluster
 import debian
+import mpich as mpich_package
 import pytest
 import pytorch
 from seen import OVERLAP_RUN, SHOW, Ranks
@@ -81,6 +82,13 @@ exec env -i PATH=/usr/bin:/bin HOME={folder} TMPDIR={folder}/$host PYTHONPATH={r
 """
 
 
+def _write_agent(folder: Path) -> Path:
+    agent = folder / "agent"
+    agent.write_text(_AGENT.format(folder=folder, root=HERE.parent.parent))
+    agent.chmod(0o755)
+    return agent
+
+
 @pytest.fixture(scope="session")
 def mpi(clean_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Mpi:
     try:
@@ -88,11 +96,34 @@ def mpi(clean_environment: dict[str, str], tmp_path_factory: pytest.TempPathFact
     except debian.Missing as reason:
         pytest.skip(str(reason))
     folder = tmp_path_factory.mktemp("mpi")
-    agent = folder / "agent"
-    agent.write_text(_AGENT.format(folder=folder, root=HERE.parent.parent))
-    agent.chmod(0o755)
+    agent = _write_agent(folder)
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.geteuid() == 0 else {}
     return Mpi({**root, "HOME": str(folder)}, agent)
+
+
+@dataclass
+class Mpich:
+    """MPICH's mpiexec. alone: on this machine; hosts(): on some that are reached through the agent of Mpi."""
+
+    program: Path
+    agent: Path
+
+    @property
+    def alone(self) -> tuple[str, ...]:
+        return (str(self.program), "-n", "2")
+
+    def hosts(self, *names: str) -> tuple[str, ...]:
+        agent = ("-launcher", "ssh", "-launcher-exec", str(self.agent))
+        return (str(self.program), *agent, "-hosts", ",".join(names), "-n", str(len(names)))
+
+
+@pytest.fixture(scope="session")
+def mpich(tmp_path_factory: pytest.TempPathFactory) -> Mpich:
+    try:
+        program = mpich_package.mpiexec()
+    except mpich_package.Missing as reason:
+        pytest.skip(str(reason))
+    return Mpich(program, _write_agent(tmp_path_factory.mktemp("mpich")))
 
 
 @pytest.fixture(scope="session")

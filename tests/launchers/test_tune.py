@@ -37,6 +37,16 @@ def check(folder: Path, variables: bool = True) -> None:
         assert [bool(value) for value in seen.values("OVERLAP_TABLE")] == [arm == "default"] * 2, arm
 
 
+def use(answer: str, folder: Path, environment: dict[str, str]) -> None:
+    """The command that the answer ends with starts both ranks with what was kept."""
+    command = answer.splitlines()[-1].removeprefix("use").strip()
+    env = {**environment, "PATH": f"{Path(OVERLAP).parent}:{environment['PATH']}"}
+    used = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    seen = Ranks(used.returncode, used.stdout, used.stderr)
+    assert (seen.status, seen.mapped) == (0, [True, True]), used.stderr
+    assert seen.values("NCCL_MAX_CTAS") == ["8", "8"]
+
+
 def test_mpirun(run, mpi, ranks, tmp_path):
     command = (*mpi.alone, "-np", "2", ranks)
     done = run(OVERLAP, "tune", *METRIC, *NCCL, "--", *command, env=mpi.environment, cwd=tmp_path)
@@ -50,17 +60,29 @@ def test_mpirun_on_other_hosts_and_the_command_to_use_it(run, mpi, ranks, tmp_pa
     done = run(OVERLAP, "tune", *METRIC, *NCCL, "--", *command, env=mpi.environment, cwd=tmp_path)
     assert done.status == 0, done.stderr
     check(tmp_path)
-    use = done.stdout.splitlines()[-1].removeprefix("use").strip()
-    env = {**clean_environment, **mpi.environment, "PATH": f"{Path(OVERLAP).parent}:{clean_environment['PATH']}"}
-    used = subprocess.run(use, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    seen = Ranks(used.returncode, used.stdout, used.stderr)
-    assert (seen.status, seen.mapped) == (0, [True, True]), used.stderr
-    assert seen.values("NCCL_MAX_CTAS") == ["8", "8"]
+    use(done.stdout, tmp_path, {**clean_environment, **mpi.environment})
 
 
 def test_an_option_that_drops_the_environment_is_refused(run, mpi, ranks, tmp_path):
     command = (*mpi.hosts("n1", "n2")[:-2], "-x", "MINE", "-np", "2", ranks)
     done = run(OVERLAP, "tune", *METRIC, *NCCL, "--", *command, env={**mpi.environment, "MINE": "1"}, cwd=tmp_path)
+    assert done.status == 1 and "so all arms would be alike" in done.stderr
+    assert not (tmp_path / "tune-1").exists()
+
+
+@pytest.mark.parametrize("hosts", [(), ("n1", "n2")])
+def test_mpiexec_of_mpich_and_the_command_to_use_it(run, mpich, ranks, tmp_path, clean_environment, hosts):
+    command = mpich.hosts(*hosts) if hosts else mpich.alone
+    done = run(OVERLAP, "tune", *METRIC, *NCCL, "--simulate", "h100", "--", *command, ranks, cwd=tmp_path)
+    assert done.status == 0, done.stderr
+    assert "keep NCCL_MAX_CTAS=8: 60.0 % less than bare" in done.stdout
+    check(tmp_path)
+    use(done.stdout, tmp_path, clean_environment)
+
+
+def test_an_option_of_mpich_that_drops_the_environment_is_refused(run, mpich, ranks, tmp_path):
+    command = (mpich.hosts("n1", "n2")[0], "-genvnone", *mpich.hosts("n1", "n2")[1:], ranks)
+    done = run(OVERLAP, "tune", *METRIC, *NCCL, "--", *command, cwd=tmp_path)
     assert done.status == 1 and "so all arms would be alike" in done.stderr
     assert not (tmp_path / "tune-1").exists()
 

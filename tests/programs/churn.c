@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *);
+extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *), cuGraphExecDestroy(void *);
 
 enum { MOST = 64, LAUNCHES = 6 };
 static void *primary, *room;
@@ -25,7 +25,10 @@ static int graph_of(void *function, void **parameters, void *stream) {
     void *graph, *exec;
     int bad = CU(cuStreamBeginCapture_v2)(stream, RELAXED) + launch(function, 100, 256, 0, stream, parameters);
     bad += CU(cuStreamEndCapture)(stream, &graph);
-    return bad + CU(cuGraphInstantiateWithFlags)(&exec, graph, 0) + CU(cuGraphLaunch)(exec, stream);
+    for (int i = 0; i < 3; i++) /* another thread may get the handle at once */
+        bad += CU(cuGraphInstantiateWithFlags)(&exec, graph, 0) + CU(cuGraphLaunch)(exec, stream) +
+               cuGraphExecDestroy(exec);
+    return bad;
 }
 
 static void *work(void *number) {

@@ -12,6 +12,7 @@
  *   U          end a capture and instantiate it, to honour priorities; after that, update what was made so
  *   B:S G      begin a capture on S; end it, instantiate (G:1: print its size; G:2: to honour priorities; G:3, G:4, G:5: by the
  *              older call, the call with parameters, and that and a destroyed one before)            g:S  launch that graph on S
+ *   G:6        the same for a second graph                                                         g:S:1  launch that one
  *   o:N:P      make N streams of priority P that nobody uses
  *   R:S        a thread asks for the priority of S until the end, 3,000 times at least: how often was it not the first?
  *   v:D        go to device D (0, 1), or to another context of device 0 (2, 3), which has streams and events of its own
@@ -35,8 +36,9 @@ extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute
     cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *),
     cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t),
     cuCtxGetCurrent(void **), cuDevicePrimaryCtxReset_v2(int), cuGraphGetNodes(void *, void **, size_t *),
-    cuGraphInstantiate_v2(void **, void *, void **, char *, size_t), cuGraphInstantiateWithParams(void **, void *, void *),
-    cuGraphExecDestroy(void *), cuGraphExecUpdate_v2(void *, void *, void *), cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *),
+    cuGraphInstantiate_v2(void **, void *, void **, char *, size_t),
+    cuGraphInstantiateWithParams(void **, void *, void *), cuGraphExecDestroy(void *),
+    cuGraphExecUpdate_v2(void *, void *, void *), cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *),
     cuMemcpyDtoHAsync_v2(void *, uint64_t, size_t, void *);
 
 enum { MOST = 40, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8, NODE_PRIORITIES = 8 };
@@ -246,6 +248,8 @@ static int instantiate(void *graph, int how) {
     } parameters = {0};
     if (how == 5 && cuGraphExecDestroy(exec))
         return -1;
+    if (how == 6)
+        return CU(cuGraphInstantiateWithFlags)(&updated, graph, 0);
     return how == 3   ? cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0)
            : how >= 4 ? cuGraphInstantiateWithParams(&exec, graph, &parameters)
                       : CU(cuGraphInstantiateWithFlags)(&exec, graph, how == 2 ? NODE_PRIORITIES : 0);
@@ -351,7 +355,7 @@ static int act(const char *word, int first, int second) {
     case 'Z':
         return cuDevicePrimaryCtxReset_v2(first);
     case 'g':
-        return CU(cuGraphLaunch)(exec, stream(first));
+        return CU(cuGraphLaunch)(second ? updated : exec, stream(first));
     default:
         return -1;
     }

@@ -64,6 +64,15 @@ def test_the_program_sets_a_priority_while_the_stream_is_raised(race: Race) -> N
     assert (raised(done), done.stdout) == ("03", "priority -3 -3\n")
 
 
+def test_a_graph_that_gets_the_handle_of_another_one_while_the_lock_is_held(race: Race) -> None:
+    """Its work is not known: the threads of the graph before are taken away without the lock."""
+    small, large = "B:2 k:2:8 G", "B:3 j:3:3000 G:5"
+    waited = "g:2 j:1:1000 s:2"
+    first = " ".join(["n:1 n:2 n:3", small, *[waited] * 15])
+    done = race(EARLY.format(point="judging"), first, waited, large, " ".join([waited] * 40), policy=AUTO)
+    assert {launch["priority"] for launch in done.in_graphs if launch["kernel"] == "j"} == {0}
+
+
 # ---- Decisions and answers ----
 
 

@@ -210,9 +210,29 @@ def test_an_obstacle_is_told_as_the_run_noted_it_whatever_this_machine_has(repor
     assert found == ("nothing: true is statically linked", "not known: no launch was seen", "link it to glibc")
 
 
-def test_graphs_whose_kernels_were_not_seen(of):
-    found = of({}, graph_launches=7)
-    assert found.done.startswith("nothing: 7 launches of whole graphs and no launch of a kernel were seen: 1 process, ")
+def test_a_program_that_launches_graphs_alone(of):
+    found = of({}, graph_launches=7, streams=[{"status": LARGE}])
+    assert found.done.startswith("raised no stream (0 of 7 graphs), 0 shaped, 0 of communication; 7 graph launches ")
+    assert found.gain.startswith("nothing was changed: no stream is raised: ")
+    found = of({}, graph_launches=7, graphs_raised=5, streams=[{"status": RAISED}, {"status": LARGE}])
+    assert found.done.startswith(
+        "raised 1 of 2 streams (5 of 7 graphs), 0 shaped, 0 of communication; 2 graph launches "
+    )
+    assert "measured" in found.gain
+
+
+def test_graphs_on_a_stream_that_has_ended_were_raised(of):
+    found = of({"no_rule": 8}, graph_launches=7, graphs_raised=5)
+    assert found.done.startswith("raised streams for a time (0 of 8 launches, 5 of 7 graphs), ")
+    assert "measured" in found.gain and "nothing was changed" not in found.gain
+
+
+def test_graphs_that_the_default_would_raise(of):
+    found = of({}, "observe", graph_launches=8, graphs_raised=6, streams=[{"status": RAISED}])
+    done = "observed; the default would raise 1 of 1 stream (75 % of 8 graphs): other streams wait for it"
+    assert found.done == done
+    found = of({"observe_only": 4}, "observe", graph_launches=8, graphs_raised=6, streams=[{"status": RAISED}])
+    assert found.done == done.replace("75 % of", "50 % of 4 launches and")
 
 
 @pytest.mark.parametrize("raised", [0, 3])

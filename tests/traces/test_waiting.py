@@ -381,6 +381,50 @@ def test_kernels_of_a_graph_have_an_order_that_no_row_says(tmp_path):
     assert inversion.waited_us == pytest.approx(54, abs=5)
 
 
+def packs(program: Program, at: float, by_graph: bool, how: str) -> None:
+    """Two streams pack with two kernels each, which stand behind the interior's blocks from 6 and 8 us on, until 60 and
+    66 us; their copies run until 85. The host waits for both from 12 us on."""
+    program.launch(interior(at + 4, 70), at + 1)
+    for number, start in enumerate((60, 66)):
+        stream, called = 20 + number, at + 3 + 2 * number
+        kernels = [boundary(at + start, 3, stream), boundary(at + start + 3, 2, stream)]
+        if by_graph:
+            program.graph([kernel._replace(graph_node=one + 1) for one, kernel in enumerate(kernels)], called)
+        else:
+            program.launch(kernels[0], called)
+            program.launch(kernels[1], called, 1.0)
+        program.launch(copy(at + 76, 9, stream), at + 8 + number)
+        program.record(number, stream, at + 10 + number / 2)
+    for number in range(2):
+        if how == "stream":
+            program.synchronize(20 + number, at + 12 + number, at + 86 + number)
+        else:
+            program.poll(number, at + 12, at + 86)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("how", ["stream", "poll"])
+def test_kernels_of_graphs_on_one_stream_each_wait_as_if_launched_one_by_one(form, how, tmp_path):
+    found = []
+    for by_graph in (False, True):
+        folder = tmp_path / str(by_graph)
+        folder.mkdir()
+        program = steps(Program(), lambda program, at, by_graph=by_graph: packs(program, at, by_graph, how))
+        found.append(only(find(str(form(program, folder)), resident)))
+    alone, graphs = found
+    assert alone.saves_us == pytest.approx(30, abs=0.1) and [one.at_least for one in alone.inversions] == [False]
+    assert (graphs.inversions, graphs.saves_us) == (alone.inversions, pytest.approx(alone.saves_us))
+
+
+def test_nodes_of_a_graph_beside_each_other_on_one_stream_have_an_order_that_no_row_says(tmp_path):
+    def step(program: Program, at: float) -> None:
+        program.launch(interior(at + 4, 70), at + 1)
+        program.graph([boundary(at + 60, 10), boundary(at + 62, 3), boundary(at + 66, 3)], at + 3)
+        program.synchronize(20, at + 12, at + 76)
+
+    assert {one.at_least for one in only(look(steps(Program(), step), tmp_path)).inversions} == {True}
+
+
 def test_an_event_may_be_of_a_stream_that_waited_for_something_unknown(tmp_path):
     """Stream 21 waits for a stream that nothing ran on, and hands over."""
 

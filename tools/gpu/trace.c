@@ -8,6 +8,7 @@
  */
 #include <cupti.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,14 @@ static FILE *file;
 static uint64_t begun;
 static pid_t process;
 static struct list waits, events;
+
+/* A host that polls waits from its first poll on. Of the polls that find work still going on, one every POLLS_NS is kept for
+ * each stream or event: a loop of polls would fill the memory. */
+enum { POLLED = 1024, POLLS_NS = 5000 };
+static struct poll {
+    uint32_t context, stream;
+    uint64_t event, kept_at; /* 0: none */
+} polled[POLLED];
 static char devices[4096];
 static uint32_t device_of[64]; /* by context, where something ran */
 
@@ -44,6 +53,17 @@ static void keep(struct list *list, const void *item, size_t size) {
         list->items = more;
     }
     memcpy((char *)list->items + size * list->count++, item, size);
+}
+
+static bool is_kept(const Wait *one) {
+    struct poll *last = &polled[(one->contextId + 31 * one->streamId + 131 * one->cudaEventSyncId) % POLLED];
+    bool same = last->kept_at && last->context == one->contextId && last->stream == one->streamId &&
+                last->event == one->cudaEventSyncId;
+    bool goes_on = one->returnValue == CUDA_ERROR_NOT_READY;
+    if (goes_on && same && one->start < last->kept_at + POLLS_NS)
+        return false;
+    *last = (struct poll){one->contextId, one->streamId, one->cudaEventSyncId, goes_on ? one->start : 0};
+    return true;
 }
 
 static double us(uint64_t at) {
@@ -76,8 +96,8 @@ static void kernel(const CUpti_ActivityKernel10 *one) {
     end_row();
 }
 
-/* Polls and questions start nothing and wait for nothing. What the runtime launches has the number of its call, not of
- * the driver's inside it. */
+/* Queries start nothing, and polls are in the records of waits. What the runtime launches has the number of its call, not
+ * of the driver's inside it. */
 static void call(const CUpti_ActivityAPI *one, const char *category, CUpti_CallbackDomain domain) {
     const char *name = NULL;
     if (cuptiGetCallbackName(domain, one->cbid, &name) != CUPTI_SUCCESS || strstr(name, "Get") || strstr(name, "Query"))
@@ -109,7 +129,8 @@ static void record(const CUpti_Activity *one) {
     } else if (one->kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
         call((const void *)one, "cuda_runtime", CUPTI_CB_DOMAIN_RUNTIME_API);
     } else if (one->kind == CUPTI_ACTIVITY_KIND_SYNCHRONIZATION) {
-        keep(&waits, one, sizeof(Wait));
+        if (is_kept((const void *)one))
+            keep(&waits, one, sizeof(Wait));
     } else if (one->kind == CUPTI_ACTIVITY_KIND_CUDA_EVENT) {
         keep(&events, one, sizeof(Event));
     } else if (one->kind == CUPTI_ACTIVITY_KIND_DEVICE) {
@@ -193,7 +214,7 @@ int InitializeInjection(void) {
     cuptiGetTimestamp(&begun);
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
         cuptiActivityEnable(kinds[i]);
-    cuptiActivityEnableAllSyncRecords(0); /* no polls of work that goes on */
+    cuptiActivityEnableAllSyncRecords(1); /* also polls of work that goes on: is_kept() */
     pthread_atfork(flush, NULL, NULL);
     atexit(finish);
     return 1;

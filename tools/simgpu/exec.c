@@ -56,8 +56,7 @@ SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, un
     return instantiate(out, graph, flags, &bad);
 }
 
-static CUresult with_params(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *given,
-                            bool per_thread) {
+static CUresult with_params(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *given, bool per_thread) {
     (void)per_thread; /* of the stream that the graph would be uploaded on: not done here */
     if (given == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -67,7 +66,7 @@ static CUresult with_params(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTI
     return result;
 }
 SIM_BOTH(cuGraphInstantiateWithParams, with_params,
-         (CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *given), out, graph, given)
+         (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *given), out, graph, given)
 
 SIM_API CUresult cuGraphExecDestroy(CUgraphExec handle) {
     SIM_CALL();

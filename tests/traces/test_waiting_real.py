@@ -47,10 +47,9 @@ def test_a_chain_of_small_kernels_gains_less_than_it_waited(overlap):
     (process,) = json.loads(done.stdout)["processes"]
     with FOREIGN.open(newline="") as file:
         changes = {(row["program"], row["arm"]): float(row["change_percent"]) for row in csv.DictReader(file)}
-    gained = -changes["comd-eam-70", "default"]
+    gained = -changes["comd-eam-70, H100", "default"]
     said = 100 * process["saves_us"] / process["span_us"]
     assert 0.5 * gained < said < 1.3 * gained
-    assert f"it now expects {-said:.0f} % for 70³" in (FOREIGN.parents[3] / "docs" / "results.md").read_text("utf-8")
     assert process["waited_us"] > 0.3 * process["span_us"] and process["still_us"] > 2 * process["saves_us"]
     assert [one["stream"] for one in process["minor"]] == ["13"]
 

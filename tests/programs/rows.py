@@ -14,7 +14,8 @@ The program sees the same with the library, and so does the driver but for the s
     sizes    of the driver's launches; S1 is the smallest size with one resident block, ... any others
     clusters of the driver's launches, of the program alone
     grown    0 or 1 of each launch: whether its size is above zero
-    results, told, told alone    of the driver's launches; what it says when it is asked past the library
+    results, priorities    of the driver's launches; `read back`: the priorities that the program is told
+    told, told alone    what the driver says when it is asked past the library (@deep)
     env, way    NAME=VALUE of the environment; the program's way to the driver
     where    holds groups that only <1> refers to
 """
@@ -30,8 +31,8 @@ from typing import Any
 from interposing import NCCL, Build, Done, Runner, rule, same, smallest_size
 
 GROUP = re.compile(r"\{(?:(\d):)?([^{}]*\|[^{}]*)\}")
-KEYS = "policy|differs|driver|reasons|counts|sizes|clusters|grown|results|told(?: alone)?|env|way|where"
-KEY = re.compile(rf"({KEYS}|alone(?: \d+x| not)?): (.*)")
+KEYS = "policy|differs|driver|reasons|counts|sizes|clusters|grown|results|priorities|read back|env|way|where"
+KEY = re.compile(rf"({KEYS}|told(?: alone)?|alone(?: \d+x| not)?): (.*)")
 SHAPES = {"one": "{blocks_per_sm: 1}", "leave": "leave", "make_room": "make_room"}
 
 
@@ -92,6 +93,7 @@ def check(text: str, build: Build, bare: Runner, preloaded: Runner) -> Done:
     said = dict(keys)
     words = " ".join(line for line in lines if not KEY.fullmatch(line))
     words = words.replace("@deep", str(build.deep())) if "@deep" in words else words
+    words = words.replace("@nccl", str(build.nccl())) if "@nccl" in words else words
     more: dict[str, Any] = {
         "way": said.get("way", "symbol"),
         "env": dict(x.split("=", 1) for x in said.get("env", "").split()),
@@ -119,6 +121,11 @@ def check(text: str, build: Build, bare: Runner, preloaded: Runner) -> Done:
         assert "".join("01"[size > 0] for size in done.sizes) == said["grown"]
     if "results" in said:
         assert [launch["result"] for launch in done.launches] == list(map(int, said["results"].split()))
+    if "priorities" in said:
+        assert done.priorities == list(map(int, said["priorities"].split()))
+    if "read back" in said:
+        read = re.findall(r"^priority (\S+)", done.stdout, re.M)
+        assert read == said["read back"].split()
     for key, run in (("told", done), ("told alone", without)):
         if key in said:
             assert run.told == list(map(int, said[key].split()))

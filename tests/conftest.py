@@ -42,7 +42,7 @@ settings.register_profile(
 settings.load_profile("tests")
 
 _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "NCCL_")
-# The runtime of a library built with a sanitizer (tools/checks/instrumented.py): preloaded before all else.
+# The runtime of a library built with a sanitizer (tools/checks/sanitizer.py): preloaded before all else.
 RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 # Each collects all tests and makes what sessions share for itself: more would cost more than they bring.

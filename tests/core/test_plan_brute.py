@@ -142,7 +142,7 @@ def any_footprint(source: random.Random, gpu: Any, amd: bool, communication: boo
         source.choice((0, source.randrange(20000 if amd else 37000))),
         source.choice((0, size, size)),
         source.choice((1, 1, source.randrange(17))),
-        source.choice((0, 0, source.randrange(113))),
+        source.choice((0, source.randrange(113), source.randrange(96, 113))),
     )
 
 

@@ -231,15 +231,6 @@ def test_without_communication_only_the_users_own_numbers_are_used(plan: Planner
     assert plan("h100", GEMM, None).beside_after_drain == -1
 
 
-def test_a_plan_has_no_more_windows_than_it_has_room_for(plan: Planner) -> None:
-    """32, of the fewest blocks. A GPU to come may hold more blocks."""
-    gpu = _native.ffi.new("struct overlap_gpu *", plan.gpus["h100"][0])
-    gpu.blocks = 64
-    answer = plan(gpu, (32, 16, 0, 0), (32, 16, 0, 0))
-    assert (answer.native_blocks, answer.window_count) == (64, 32)
-    assert [blocks for blocks, _, _ in windows(answer)] == list(range(32, 0, -1))
-
-
 def test_slots_and_barriers_are_given_out_too(plan: Planner) -> None:
     gpu = _native.ffi.new("struct overlap_gpu *", plan.gpus["h100"][0])
     gpu.blocks = 1

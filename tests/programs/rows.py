@@ -46,7 +46,9 @@ def expanded(text: str) -> Iterator[tuple[str, str]]:
         def choose(match: re.Match[str], chosen: tuple[int, ...] = chosen, following: Iterator[str] = following) -> str:
             return match[2].split("|")[chosen[int(match[1]) - 1]] if match[1] else next(following)
 
-        made = re.sub(r"<(\d)>", lambda match, of=choices: of[int(match[1]) - 1], GROUP.sub(choose, text))
+        made = GROUP.sub(choose, text)
+        for number, choice in enumerate(choices, 1):
+            made = made.replace(f"<{number}>", choice)
         shown = (text if len(text) <= 24 else str(index + 1) for index, text in zip(chosen, choices))
         yield made, ", ".join(shown)
 
@@ -89,7 +91,7 @@ def check_list(found: list[int], text: str) -> None:
 def check(text: str, build: Build, bare: Runner, preloaded: Runner) -> Done:
     """Run a case. What it says wrongly fails as what the library does wrongly would."""
     lines = text.split("\n")
-    keys = [match.groups() for match in map(KEY.fullmatch, lines) if match]
+    keys = [(match[1], match[2]) for match in map(KEY.fullmatch, lines) if match]
     said = dict(keys)
     words = " ".join(line for line in lines if not KEY.fullmatch(line))
     words = words.replace("@deep", str(build.deep())) if "@deep" in words else words

@@ -28,7 +28,7 @@ from tools.checks import shim_build
 ROOT = Path(__file__).resolve().parent.parent
 
 # Before any test imports these: their asserts say values.
-pytest.register_assert_rewrite("interposing", "rows", "iterating", "null_driver", "hip_interposing")
+pytest.register_assert_rewrite("interposing", "words", "iterating", "null_driver", "hip_interposing")
 # Programs in front of the simulated driver, with and without the library: tests/programs.
 from interposing import bare, build, preloaded, simulated, table_of  # noqa: E402
 from iterating import iterations  # noqa: E402

@@ -1,4 +1,4 @@
-"""Cases of tests/interpose/rows: words that a program does without the library and with it, and what may differ.
+"""Cases of tests/interpose/words: words that a program does without the library and with it, and what may differ.
 
     A sentence that says what is promised.
       words of the program, on one line or several, where $NAME is what a line NAME = ... above says,

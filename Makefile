@@ -84,11 +84,12 @@ lint: setup $(VENV)/.group-lint $(VENV)/.group-release ## formatters, type check
 	$(BIN)/python -m tools.checks.lint
 
 SANITIZER := $(BIN)/python -m pytest -p tools.checks.sanitizer --sanitizer
-STRESS := tests/fuzz/test_stress.py tests/interpose/hip/test_hip_stress.py tests/interpose/test_bad_input.py
+STRESS := tests/fuzz/test_stress.py tests/interpose/hip/test_hip_stress.py \
+    tests/interpose/test_bad_input.py::test_sixty_four_threads_while_everything_comes_and_goes
 
 # Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.
 sanitize: loadable setup ## races under sanitizers, the analyzer, valgrind: long
-	$(SANITIZER) address $(STRESS) tests/interpose tests/launch
+	$(SANITIZER) address tests/fuzz/test_stress.py tests/interpose tests/launch
 	$(SANITIZER) thread $(STRESS)
 	OVERLAP_TEST_MEMCHECK=all $(PYTEST) tests/interpose/test_memcheck.py tests/structure/test_analyzer.py
 

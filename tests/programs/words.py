@@ -37,7 +37,7 @@ SHAPES = {"one": "{blocks_per_sm: 1}", "leave": "leave", "make_room": "make_room
 
 
 def expanded(text: str) -> Iterator[tuple[str, str]]:
-    """Return the text for each choice from its groups, and the choices."""
+    """Yield the text for each choice from its groups, and the choices."""
     groups = [match[2].split("|") for match in GROUP.finditer(text) if match[2] and not match[1]]
     for chosen in itertools.product(*(range(len(group)) for group in groups)):
         choices = [group[index] for group, index in zip(groups, chosen)]
@@ -94,6 +94,7 @@ def check(text: str, build: Build, bare: Runner, preloaded: Runner) -> Done:
     keys = [(match[1], match[2]) for match in map(KEY.fullmatch, lines) if match]
     said = dict(keys)
     words = " ".join(line for line in lines if not KEY.fullmatch(line))
+    assert not re.search(r": |[<>{}$]", words), f"a key that is none, or a choice from no group: {words}"
     words = words.replace("@deep", str(build.deep())) if "@deep" in words else words
     words = words.replace("@nccl", str(build.nccl())) if "@nccl" in words else words
     more: dict[str, Any] = {

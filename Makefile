@@ -83,13 +83,19 @@ test-all: test ## these, and those with other C libraries and containers
 lint: setup $(VENV)/.group-lint $(VENV)/.group-release ## formatters, type checkers, checks of the structure
 	$(BIN)/python -m tools.checks.lint
 
+SANITIZER := $(BIN)/python -m pytest -p tools.checks.sanitizer --sanitizer
+STRESS := tests/fuzz/test_stress.py tests/interpose/hip/test_hip_stress.py \
+    tests/interpose/test_bad_input.py::test_sixty_four_threads_while_everything_comes_and_goes
+
 # Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.
 sanitize: loadable setup ## races under sanitizers, the analyzer, valgrind: long
-	$(BIN)/python -m tools.checks.sanitize address thread analyzer valgrind suite-address
+	$(SANITIZER) address tests/fuzz/test_stress.py tests/interpose tests/launch
+	$(SANITIZER) thread $(STRESS)
+	OVERLAP_TEST_MEMCHECK=all $(PYTEST) tests/interpose/test_memcheck.py tests/structure/test_analyzer.py
 
 # Which lines of shim/ the tests run through; less than 90 % is a failure.
 coverage: loadable setup ## which lines of shim/ the tests run through
-	$(BIN)/python -m tools.checks.sanitize coverage
+	$(SANITIZER) coverage
 
 # Every reader of files that somebody else may have made, READERS seconds each, and a million calls of a driver with and
 # without the library. ARGS: names, --seconds N, --calls N, --seed N, --repeat FILE.

@@ -28,7 +28,7 @@ from tools.checks import shim_build
 ROOT = Path(__file__).resolve().parent.parent
 
 # Before any test imports these: their asserts say values.
-pytest.register_assert_rewrite("interposing", "iterating", "null_driver", "hip_interposing")
+pytest.register_assert_rewrite("interposing", "words", "iterating", "null_driver", "hip_interposing")
 # Programs in front of the simulated driver, with and without the library: tests/programs.
 from interposing import bare, build, preloaded, simulated, table_of  # noqa: E402
 from iterating import iterations  # noqa: E402
@@ -42,7 +42,7 @@ settings.register_profile(
 settings.load_profile("tests")
 
 _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "NCCL_")
-# The runtime of a library built with a sanitizer (tools/checks/instrumented.py): preloaded before all else.
+# The runtime of a library built with a sanitizer (tools/checks/sanitizer.py): preloaded before all else.
 RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 # Each collects all tests and makes what sessions share for itself: more would cost more than they bring.

@@ -1,18 +1,16 @@
-"""The planner: brute force over every size, the published tables, and numbers that no GPU has, as judges."""
+"""The planner: published tables and corners. test_plan_brute.py has a judge that tries every size."""
 
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 from gpu_def import KEYS
 
 from pyshim import _native
 
-Run = Callable[..., str]
 HUGE = 2**32 - 1
-LEAVE, ROOM, MAKE, PRIORITY, CAP = range(5)  # the columns that plan_brute prints
 
 Footprint = tuple[int, ...]  # threads, registers, static, dynamic, then barriers and scalar registers
 
@@ -66,26 +64,6 @@ def windows(plan: Any) -> list[tuple[int, int, int]]:
 @pytest.fixture(scope="module")
 def plan(library: Any, gpus: dict[str, Any]) -> Planner:
     return Planner(library, gpus)
-
-
-def test_brute_force_over_every_size(compile_c: Any, run_program: Run) -> None:
-    pairs = 1500
-    output = run_program(compile_c("plan_brute.c"), _native.SHIM, pairs, 11)
-    rows = {key: list(map(int, counts)) for key, *counts in map(str.split, output.splitlines())}
-    assert list(rows) == KEYS
-    for key, (compared, *controls) in rows.items():
-        below, registers, warps, _, shared = controls[len(controls) - 5 :]
-        assert compared == pairs
-        assert all(controls[control] > 40 for control in (LEAVE, ROOM, MAKE, PRIORITY)), (key, controls)
-        assert below > 20 and registers > 20 and shared > 20
-        assert warps > 0 or key not in ("a40", "l40s")
-
-
-def test_numbers_that_no_gpu_has(compile_c: Any, run_program: Run) -> None:
-    sources = ("plan_corners.c", "core/planner.c", "core/occupancy.c", "core/gpu.c")
-    program = compile_c(*sources, flags=("-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
-    tried, launchable = map(int, run_program(program, 2_000_000, 9).split())
-    assert tried == 2_000_000 and launchable > 200_000
 
 
 # ---- The published numbers ----

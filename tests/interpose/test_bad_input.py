@@ -14,29 +14,6 @@ SIZE = smallest_size(1)
 EVEN = rule("{blocks_per_sm: 1}", match='kernel: "k*[02468]"')
 
 
-@pytest.mark.parametrize("code", [1, 801, 913, 999])
-@pytest.mark.parametrize("load", ["ptx", "lib"])
-def test_kernels_about_which_the_driver_tells_nothing(load: str, code: int, bare: Runner, preloaded: Runner) -> None:
-    words = (
-        f"{load}=k,other,{NCCL} repeat=5 {BIG} get=k,8 get=k,4 occ=k,256,0 repeat=2 {BIG} attr=4:2:1:1 ex=k,4000,256,0 "
-    )
-    words += f"launch=other,{BLOCKS},256,0"
-    env = {"SIMGPU_NO_ATTRIBUTES": f"k:{code}"}
-    done, without = preloaded(words, ONE, env=env), bare(words, env=env)
-    assert f"get: {code}" in without.stdout
-    same(done, without, but=["dynamic_shared"])
-    assert done.reasons == {"unknown_footprint": 8, "shaped": 1}
-
-
-def test_communication_about_which_the_driver_tells_nothing(bare: Runner, preloaded: Runner) -> None:
-    """It is communication all the same, and what it takes stays unknown."""
-    words = f"ptx={NCCL},k repeat=3 launch={NCCL},16,256,0 {BIG}"
-    env = {"SIMGPU_NO_ATTRIBUTES": f"{NCCL}:801"}
-    done = preloaded(words, rule("make_room", more=""), env=env)
-    same(done, bare(words, env=env))
-    assert done.reasons == {"communication": 3, "no_communication_seen": 1}
-
-
 def odd(build: Build) -> tuple[Path, dict[str, str]]:
     stub = build.library("odd/libcuda.so.1", "odd_driver.c")
     return build("odd-program", "odd.c", link=[stub]), {"LD_LIBRARY_PATH": str(stub.parent)}
@@ -98,17 +75,6 @@ def test_very_many_kernels(kernels: int, build: Build, preloaded: Runner) -> Non
     assert kernels > 131_072 or done.reasons == {"shaped": kernels, "no_rule": kernels}
 
 
-def test_a_function_of_a_librarys_module_dies_with_the_library(build: Build, bare: Runner, preloaded: Runner) -> None:
-    """What has its address next is another kernel, of which nobody was told."""
-    policy = ONE
-    words = f"lib=k module=0 get_from=k {BIG} {BIG} unload=0 lib=other module=2 deep={build.deep()},other "
-    words += f"repeat=3 launch=other,{BLOCKS},256,0 addresses"
-    done, without = preloaded(words, policy), bare(words)
-    assert "addresses: 0" not in without.stdout, "the driver gave out new addresses: nothing was tested"
-    same(done, without, but=["dynamic_shared"])
-    assert done.sizes == [SIZE] * 2 + [0] * 3
-
-
 # ---- Devices ----
 
 A100_SHARED = 167936
@@ -159,16 +125,6 @@ def test_multiprocessors_are_counted_not_known_by_name(
     same(done, bare(words, env=env), but=["dynamic_shared"])
     assert done.sizes == [0, SIZE, 0]
     assert done.report["processes"][0]["devices"][0]["multiprocessors"] == multiprocessors
-
-
-def test_in_a_green_context_too_much_is_left_alone_not_too_little(bare: Runner, preloaded: Runner) -> None:
-    """A wave of its few multiprocessors is one of the device's as well."""
-    words = "green=16 greencontext=0 ptx=k greenstream=0,0 launch=k,128,256,0,1 launch=k,1056,256,0,1 "
-    words += f"launch=k,{BLOCKS},256,0,1 attr=2:1 ex=k,128,256,0,1 attr=2:1 ex=k,129,256,0,1 greenend=0"
-    done, without = preloaded(words, ONE), bare(words)
-    assert "greenstream: 0" in without.stdout
-    same(done, without, but=["dynamic_shared"])
-    assert done.sizes[:4] == [0, 0, SIZE, 0]
 
 
 # ---- Much of it ----

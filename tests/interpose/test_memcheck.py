@@ -1,6 +1,6 @@
 """Programs under valgrind: the library touches nothing that it should not, and leaves no memory of malloc behind.
 
-A few in every run; all of them by tools/checks/sanitize.py valgrind, which sets OVERLAP_TEST_MEMCHECK=all.
+A few in every run; all of them in `make sanitize`, which sets OVERLAP_TEST_MEMCHECK=all.
 """
 
 from __future__ import annotations

@@ -35,14 +35,6 @@ def test_what_is_launched_is_what_the_planner_says(
     assert done.reasons == {"communication": 1, said.reason: 4}
 
 
-def test_before_any_was_seen_computation_is_left_alone(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k,{NCCL} repeat=3 launch={BIG},0 launch={NCCL},16,256,0 repeat=3 launch={BIG},0"
-    done = preloaded(words, ROOM)
-    same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
-    assert done.sizes[:3] == [0] * 3
-    assert done.reasons["no_communication_seen"] == 3
-
-
 def test_a_footprint_that_grows_is_followed(bare: Runner, preloaded: Runner) -> None:
     """By component, and never back: the largest of each that was seen."""
     seen = [(NCCL, 128, 0), (NCCL, 512, 0), (OTHER, 64, 30000), (NCCL, 96, 100), (OTHER, 544, 82240)]
@@ -55,31 +47,3 @@ def test_a_footprint_that_grows_is_followed(bare: Runner, preloaded: Runner) -> 
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
     assert [launch["dynamic_shared"] for launch in done.launches if launch["kernel"] == "k"] == wanted
     assert len(set(wanted)) > 1, "nothing was followed"
-
-
-def test_one_rank_reductions_and_giants_are_no_usual_blocks(bare: Runner, preloaded: Runner) -> None:
-    giant, one = "ncclDevKernel_TMA", "ncclDevKernel_oneRankReduce"
-    words = (
-        f"ptx=k,{giant},{one} set={giant},8,220000 launch={giant},16,512,220000 launch={one},16,512,0 launch={BIG},0"
-    )
-    done = preloaded(words, ROOM)
-    same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
-    assert done.reasons == {"communication": 2, "no_communication_seen": 1}
-
-
-def test_each_device_learns_its_own(bare: Runner, preloaded: Runner) -> None:
-    words = f"lib=k,{NCCL} launch={NCCL},16,512,0 launch={BIG},0 device=1 launch={BIG},0 launch={NCCL},16,512,0 "
-    words += f"launch={BIG},0 device=0 launch={BIG},0"
-    env = {"SIMGPU": "h100,2"}
-    done = preloaded(words, ROOM, env=env)
-    same(done, bare(words, env=env), but=["dynamic_shared", "priority", "entry"])
-    sizes = [launch["dynamic_shared"] for launch in done.launches if launch["kernel"] == "k"]
-    assert sizes[0] == sizes[2] == sizes[3] > 0
-    assert sizes[1] == 0
-
-
-def test_kernels_that_read_their_own_size_are_left_alone(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k,other,{NCCL} launch={NCCL},16,512,0 launch={BIG},0 launch=other,{BLOCKS},256,0"
-    done = preloaded(words, rule("make_room", more='fixed_size: ["k*"]'))
-    same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
-    assert done.reasons == {"communication": 1, "reads_dynamic_size": 1, "shaped": 1}

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import environments
 import pytest
 from environments import Pair, World, counts
 from interposing import Build, Done, Runner
 
 from pyshim.start import plan
-from tools.checks import sanitize
+from tests.fuzz.test_stress import POLICY, REFUSE
 
 STRESS = "../fuzz/stress.c"
 WORDS = ["1", "250"]  # threads, rounds
-REFUSE = {"SIMGPU_REFUSE": "refused*:50000"}
 
 
 @pytest.fixture(scope="module")
-def table() -> str:
+def table(table_of: Callable[[str], Mapping[str, str]]) -> str:
     """The policy under which sanitizers run it."""
-    return sanitize.table()
+    return str(table_of(POLICY)["OVERLAP_TABLE"])
 
 
 @pytest.mark.parametrize("environment", [*environments.MUSLS, *environments.OTHER_PROCESSORS])

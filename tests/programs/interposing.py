@@ -258,7 +258,7 @@ def report_of(pages: Path) -> dict[str, Any]:
 
 
 def with_runtime(env: Mapping[str, str]) -> dict[str, str]:
-    """Preload the runtime of a library built with a sanitizer (tools/checks/instrumented.py) before all else."""
+    """Preload the runtime of a library built with a sanitizer (tools/checks/sanitizer.py) before all else."""
     first = os.environ.get("OVERLAP_TEST_PRELOAD")
     return {**env, "LD_PRELOAD": preload_of(env.get("LD_PRELOAD", ""), first)} if first else dict(env)
 

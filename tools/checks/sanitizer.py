@@ -1,9 +1,13 @@
-"""The tests against a library that the compiler has instrumented: `tools.checks.sanitize suite-address` and the like.
+"""A pytest plugin: tests against a library that the compiler has instrumented.
+
+    pytest -p tools.checks.sanitizer --sanitizer address|thread|coverage [TEST...]     default: interpose, launch
 
 The tree is copied, what tests preload is built there with the flags of one kind, and pytest runs there: whatever names
 the library, in which process ever, gets this one. A sanitizer's runtime must come before everything else that is
-preloaded: tests take its path from OVERLAP_TEST_PRELOAD, which the product never reads. What a sanitizer says goes into
-files, and any of them is a failure, so nothing is lost with the output of a process that nobody looks at.
+preloaded: tests take its path from OVERLAP_TEST_PRELOAD, which the product never reads, and the programs that are to be
+instrumented, too, take their flags from OVERLAP_TEST_FLAGS (tests/fuzz/test_stress.py). What a sanitizer says goes into
+files, and any of them is a failure, so nothing is lost with the output of a process that nobody looks at. coverage
+prints which lines of C were run through, and fails where they are fewer than --least percent.
 
 Tests with the mark plain("why", sanitized=True), or coverage=True, are left out, for the reason that they give.
 """
@@ -18,9 +22,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
 
 from tools.checks import shim_build
 
@@ -40,6 +47,9 @@ NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", ".tests", "_lib", "__pycache__", ".*_cache", ".hypothesis", "build", "dist"
 )
 EXIT_CODE = 66  # of a process in which a sanitizer has found something
+# A thread takes over the records of one that the kernel no longer knows (tgkill: ESRCH): an order that
+# ThreadSanitizer does not see.
+UNSEEN = "race:launcher_take\n"
 
 
 class Failed(Exception):
@@ -102,14 +112,18 @@ def environment(kind: str, root: Path, found: Path) -> dict[str, str]:
     if not first:
         # A process may be without files or memory, which the counters' own lines would say on its stderr.
         return {**clean, "GCOV_ERROR_FILE": os.devnull}
+    unseen = found.with_name("unseen")
+    unseen.write_text(UNSEEN, encoding="ascii")
+    thread = f"exitcode={EXIT_CODE}:die_after_fork=0:ignore_noninstrumented_modules=1:suppressions={unseen}"
     address = f"log_path={found}/address:exitcode={EXIT_CODE}:detect_leaks=0:verify_asan_link_order=0"
     return {
         **clean,
         "LD_PRELOAD": first,
         "OVERLAP_TEST_PRELOAD": first,
+        "OVERLAP_TEST_FLAGS": shlex.join(KINDS[kind]),
         # Leaks: valgrind sees what is left more exactly. A program may die by its own signal.
         "ASAN_OPTIONS": f"{address}:handle_segv=0:allocator_may_return_null=1",
-        "TSAN_OPTIONS": f"log_path={found}/thread:exitcode={EXIT_CODE}:ignore_noninstrumented_modules=1",
+        "TSAN_OPTIONS": f"log_path={found}/thread:{thread}",
         "UBSAN_OPTIONS": f"log_path={found}/undefined:print_stacktrace=1:exitcode={EXIT_CODE}",
     }
 
@@ -124,7 +138,7 @@ def findings(found: Path) -> list[str]:
     return list(by_summary.values())
 
 
-def suite(kind: str, folder: Path, tests: Sequence[str]) -> str:
+def suite(kind: str, folder: Path, tests: Sequence[str], least: float = 0) -> str:
     """Runs them; what pytest says goes to the terminal. Raises Failed."""
     found = folder / "found"
     found.mkdir()
@@ -132,11 +146,39 @@ def suite(kind: str, folder: Path, tests: Sequence[str]) -> str:
     left_out = "sanitized" if kind in RUNTIME else kind
     options = ["-q", "-m", f"not plain({left_out}=True)", "--numprocesses", "auto", "--dist", "loadfile"]
     command = [sys.executable, "-m", "pytest", *options, *(tests or SUITES)]
+    if kind == "thread" and shutil.which("setarch"):
+        command = ["setarch", "-R", *command]  # its shadow memory and random addresses do not always agree
     status = subprocess.run(command, cwd=root, env=environment(kind, root, found), check=False).returncode
     said = findings(found)
     if said or status:
         raise Failed("\n".join([*said[:20], f"pytest ended with {status}; {len(said)} different findings"]))
     return f"{' '.join(tests or SUITES)}: no finding"
+
+
+# ---- The plugin ----
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("sanitizer", "a library that the compiler has instrumented")
+    group.addoption("--sanitizer", choices=tuple(KINDS), help="build it so, and run the tests against that")
+    group.addoption("--least", type=float, default=90, help="coverage: percent of the lines (default 90)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Run the tests of the command line in a process of their own; None: pytest goes on, without a sanitizer."""
+    kind, tests = config.option.sanitizer, config.option.file_or_dir
+    if not kind:
+        return None
+    with tempfile.TemporaryDirectory(prefix="overlap-sanitizer-") as scratch:
+        os.chmod(scratch, 0o755)  # tests become other users
+        try:
+            run = coverage if kind == "coverage" else suite
+            print(f"{kind}: {run(kind, Path(scratch), tests, config.option.least)}", file=sys.stderr)
+        except Failed as error:
+            print(f"{kind}: FAILED: {error}", file=sys.stderr)
+            return 1
+    return 0
 
 
 # ---- Lines that tests run through ----
@@ -170,11 +212,11 @@ def ranges(numbers: Sequence[int]) -> str:
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in said)
 
 
-def coverage(folder: Path, tests: Sequence[str], least: float) -> str:
+def coverage(kind: str, folder: Path, tests: Sequence[str], least: float) -> str:
     """Prints a table by file. Raises Failed where a test fails, or fewer percent of the lines were run through."""
     failed = None
     try:
-        suite("coverage", folder, tests or ("tests/core", *SUITES))
+        suite(kind, folder, tests or ("tests/core", *SUITES))
     except Failed as error:
         failed = error
     seen = lines(folder / "objects", folder / "tree")

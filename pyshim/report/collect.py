@@ -17,8 +17,10 @@ from pyshim.errors import USAGE, OverlapError
 from pyshim.pages.page import OtherLayout, Page, Stranger, read_page
 from pyshim.pages.untrusted import Unreadable, me, of_folder
 from pyshim.pages.waiting import WAITING_ROOM, in_place, is_over, living
+from pyshim.policy.finding import closest
 from pyshim.profiles import is_trace
 from pyshim.start import folder
+from pyshim.start.driver import names as names_in
 
 _CLOCK = 60  # seconds by which the machine's clock may have been set since
 MOST_RANKS = 1 << 20  # of a job; a file that says more is damaged, or made to keep us busy
@@ -161,6 +163,20 @@ def run_of(directory: str) -> str:
     return directory
 
 
+def latest_of(directory: str) -> str:
+    """Return a sentence that says which of several runs in a report folder is reported, or nothing."""
+    run = run_of(directory)
+    if os.path.realpath(run) == os.path.realpath(directory):
+        return ""
+    paths = (os.path.join(directory, name) for name in listed(directory) if name != folder.LAST)
+    runs = sum(map(_is_run, paths))
+    if runs < 2:
+        return ""
+    other = shlex.quote(os.path.join(directory, "RUN"))
+    latest = os.path.basename(run)
+    return f"{directory} holds {runs:,} runs; this is the latest, {latest}; of another: overlap report {other}"
+
+
 def _is_ours(name: str) -> bool:
     return bool(folder.PAGE.match(name)) or name == f"{folder.OUTERMOST}.json"
 
@@ -243,7 +259,18 @@ def listed(directory: str) -> list[str]:
             hint = f"for a profiler's trace: overlap explain {shlex.quote(directory)}"
         raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint, USAGE) from error
     except OSError as error:
-        raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", None, USAGE) from error
+        hint = _nearby(directory) if isinstance(error, FileNotFoundError) else None
+        raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", hint, USAGE) from error
+
+
+def _nearby(directory: str) -> str | None:
+    """Return a hint that names the report folder whose name is closest to a missing one, or how to make one."""
+    around, name = os.path.split(os.path.normpath(directory))
+    reports = [one for one in names_in(around or os.curdir) if folder.is_report(os.path.join(around, one))]
+    close = closest(name, reports)
+    if close:
+        return f"did you mean {shlex.quote(os.path.join(around, close))}?"
+    return "make one: overlap-run --report DIR PROGRAM"
 
 
 # What is still going on

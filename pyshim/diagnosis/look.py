@@ -15,9 +15,7 @@ from pyshim.diagnosis.find import find
 from pyshim.diagnosis.result import ProcessResult, TraceResult
 from pyshim.diagnosis.verdict import Late, Verdict, is_worth, verdicts
 from pyshim.errors import USAGE, OverlapError
-from pyshim.policy.finding import closest
 from pyshim.profiles.folder import files
-from pyshim.start.driver import names as listed
 from pyshim.start.folder import is_report
 
 if TYPE_CHECKING:
@@ -165,6 +163,9 @@ def _read(path: str, steps: str | None, notes: list[str]) -> Iterator[TraceResul
 
 def _nearby(path: str) -> str:
     """Return a hint that names a trace whose name is close to that of a file that is missing, or nothing."""
+    from pyshim.policy.finding import closest  # which an answer does not need
+    from pyshim.start.driver import names as listed
+
     around, name = os.path.split(path)
     traces = [one for one in listed(around or os.curdir) if one.endswith(_TRACES)]
     close = closest(name, [*traces, *(SHIPPED if not around else ())], _LIKENESS)

@@ -17,10 +17,8 @@ from pyshim.errors import USAGE, OverlapError
 from pyshim.pages.page import OtherLayout, Page, Stranger, read_page
 from pyshim.pages.untrusted import Unreadable, me, of_folder
 from pyshim.pages.waiting import WAITING_ROOM, in_place, is_over, living
-from pyshim.policy.finding import closest
 from pyshim.profiles import is_trace
 from pyshim.start import folder
-from pyshim.start.driver import names as names_in
 
 _CLOCK = 60  # seconds by which the machine's clock may have been set since
 MOST_RANKS = 1 << 20  # of a job; a file that says more is damaged, or made to keep us busy
@@ -259,18 +257,19 @@ def listed(directory: str) -> list[str]:
             hint = f"for a profiler's trace: overlap explain {shlex.quote(directory)}"
         raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint, USAGE) from error
     except OSError as error:
-        hint = _nearby(directory) if isinstance(error, FileNotFoundError) else None
-        raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", hint, USAGE) from error
+        near = _nearby(directory) if isinstance(error, FileNotFoundError) else None
+        raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", near, USAGE) from error
 
 
 def _nearby(directory: str) -> str | None:
-    """Return a hint that names the report folder whose name is closest to a missing one, or how to make one."""
+    """Return a hint that names the report folder whose name is closest to a missing one."""
+    from pyshim.policy.finding import closest  # which an answer does not need
+    from pyshim.start.driver import names as names_in
+
     around, name = os.path.split(os.path.normpath(directory))
     reports = [one for one in names_in(around or os.curdir) if folder.is_report(os.path.join(around, one))]
     close = closest(name, reports)
-    if close:
-        return f"did you mean {shlex.quote(os.path.join(around, close))}?"
-    return "make one: overlap-run --report DIR PROGRAM"
+    return f"did you mean {shlex.quote(os.path.join(around, close))}?" if close else None
 
 
 # What is still going on

@@ -124,11 +124,11 @@ def test_where_all_are_alike_the_answer_is_to_leave_it(program: Program) -> None
 
 def test_arms_with_the_same_numbers_get_the_same_verdict(program: Program) -> None:
     """Later stages compare with the best so far, and the least squares leave a rounding error."""
-    program.folder.joinpath("program").write_text(PROGRAM.replace("step=90", "step=87.6"))
-    done = program.tune("--try", "X=fast", "--try", "Z=1,3,4,5", "--try", "W=1")
+    program.folder.joinpath("program").write_text(PROGRAM.replace("step=100", "step=113").replace("step=90", "step=99"))
+    done = program.tune("--try", "X=fast", "--try", "Z=8,16,32")
     assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if line.startswith("X=fast ") and "=fast Z=" in line]
-    assert len(rows) == 4 and all("-12.4 %" in row for row in rows), done.stdout
+    assert len(rows) == 3 and all("-12.4 %" in row for row in rows), done.stdout
     assert all(row.endswith("no gain over X=fast") for row in rows), done.stdout
 
 

@@ -77,10 +77,7 @@ def _dispatch(arguments: list[str]) -> int:
         for other, sentence in COMMANDS.items():
             commands.add_parser(other, help=sentence)
         if name is not None:
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, COMMANDS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"commands: {', '.join(COMMANDS)}"
+            hint = _meant(name, arguments[arguments.index(name) + 1 :])
             raise OverlapError(f"no command is called {name!r}", hint, USAGE)
     options = parser.parse_args(arguments)
     if options.command is None:
@@ -89,6 +86,25 @@ def _dispatch(arguments: list[str]) -> int:
     ui.choose(options.quiet)
     run: Callable[[object], int] = options.run
     return run(options)
+
+
+def _meant(name: str, words: list[str]) -> str:
+    """Return what to write instead of a command that there is not. words: behind it."""
+    import shlex
+    from difflib import get_close_matches
+
+    from pyshim.start.program import BUNDLED, is_there
+
+    if name == "run":
+        return f"a program is run by overlap-run: {shlex.join(['overlap-run', *(words or ['PROGRAM'])])}"
+    if name in BUNDLED:
+        return f"overlap-run --simulate h100 {name} runs it; overlap demo compares it without and with overlap-run"
+    close = get_close_matches(name, COMMANDS, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    if "/" in name or is_there(name, os.environ):
+        return f"a program is run by overlap-run: {shlex.join(['overlap-run', name, *words])}"
+    return f"commands: {', '.join(COMMANDS)}"
 
 
 def parsers() -> tuple[Parser, argparse._SubParsersAction[Parser]]:

@@ -98,8 +98,9 @@ def _sentences(found: Jobs, directories: Sequence[str]) -> Iterator[str]:
         f"{took:,.1f} GPU hours{part}"
     )
     first = gaining[0]
+    launcher = "LAUNCHER " if first.ranks > 1 else ""
     yield (
-        f"next: overlap tune -- {first.program}, by {first.user}, measures the first of them: "
+        f"next: overlap tune -- {launcher}{first.program}, by {first.user}, measures the first of them: "
         f"{hours(first.seconds_raised):,.1f} GPU hours"
     )
 

@@ -33,11 +33,20 @@ class Parser(argparse.ArgumentParser):
         except OverlapError:
             self._refuse_removed(args or ())
             raise
-        if unknown:
-            self._refuse_removed(unknown[:1], args or ())
-            sentence = f"unrecognized arguments: {' '.join(unknown)}"
-            raise OverlapError(sentence, _of_command(self, args or ()).hint(unknown[0]), self.status)
+        self._refuse_unknown(unknown, args or ())
         return options
+
+    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
+        options, unknown = self.parse_known_intermixed_args(args, namespace)
+        self._refuse_unknown(unknown, args or ())
+        return options
+
+    def _refuse_unknown(self, unknown: Sequence[str], arguments: Sequence[str]) -> None:
+        """Raise OverlapError if there are words that the parser does not know."""
+        if unknown:
+            self._refuse_removed(unknown[:1], arguments)
+            sentence = f"unrecognized arguments: {' '.join(unknown)}"
+            raise OverlapError(sentence, _of_command(self, arguments).hint(unknown[0]), self.status)
 
     def _refuse_removed(self, words: Sequence[str], arguments: Sequence[str] | None = None) -> None:
         """Raise OverlapError if one of these words is an option that the command of the arguments had once."""

@@ -65,7 +65,7 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.as_json import as_json
-    from pyshim.report.collect import collect
+    from pyshim.report.collect import collect, latest_of
     from pyshim.report.findings import findings, remarks, skipped
     from pyshim.report.tables import FEW
 
@@ -86,6 +86,9 @@ def _run(options: argparse.Namespace) -> int:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
+    for sentence in map(latest_of, options.directory):
+        if sentence:
+            ui.note(sentence)
     if options.html:
         from pyshim.report.page import page
 
@@ -137,7 +140,8 @@ def _nothing(collected: Collected) -> tuple[str, str]:
     holds = "hold" if len(collected.directories) > 1 else "holds"
     return (
         f"{some(collected.directories)} {holds} no report of overlap-run",
-        "make one: overlap-run --report DIR PROGRAM",
+        "make one: overlap-run --report DIR PROGRAM. OVERLAP_REPORT=DIR alone makes none: a TaskProlog or a module "
+        "must load the library (docs/how-to/deploy.md)",
     )
 
 

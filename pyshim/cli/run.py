@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pyshim import __version__
-from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
+from pyshim.cli import COMMANDS
+from pyshim.errors import FINDINGS, LAUNCHER_FAILED, NOT_FOUND, OverlapError
 from pyshim.start import plan, program
 from pyshim.start.environment import TooLong, added, environment, execute, restore
 
@@ -167,13 +168,13 @@ def start(arguments: list[str], base: Mapping[str, str]) -> int:
             from pyshim.start.driver import parse
 
             parse(options.simulate)  # raises where the program was taken for the GPU
-        raise OverlapError("no program to run", USAGE, LAUNCHER_FAILED)
+        raise OverlapError("no program to run", _taken(ours, base) or USAGE, LAUNCHER_FAILED)
     path = ""
     made: plan.Plan | None = None
     try:
         made = plan.make(plan.Request(options.policy, options.simulate, options.report, options.quiet), base)
         result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
-        path = program.find(command[0], result) if command else ""
+        path = _find(command, result) if command else ""
         if plan.switched_off(base, options.policy):
             _notes(made.remarks, options, base)
         else:
@@ -188,7 +189,30 @@ def start(arguments: list[str], base: Mapping[str, str]) -> int:
         result = dict(base)
     if options.dry_run:
         return _describe(path, added(base, result), made)
-    return _become(path or program.find(command[0], base), command, result, base)
+    return _become(path or _find(command, base), command, result, base)
+
+
+def _find(command: list[str], environment: Mapping[str, str]) -> str:
+    """Return the file of the program. Raises OverlapError, which names a command of `overlap` if one was meant."""
+    try:
+        return program.find(command[0], environment)
+    except OverlapError as error:
+        if error.status == NOT_FOUND and command[0] in COMMANDS and not os.path.isfile(command[0]):
+            import shlex
+
+            error.hint = f"{command[0]} is a command of overlap: {shlex.join(['overlap', *command])}"
+        raise
+
+
+def _taken(ours: list[str], base: Mapping[str, str]) -> str:
+    """Return a hint where the last option took the program for its value, or nothing."""
+    name, equals, value = ours[-1].partition("=") if ours else ("", "", "")
+    if not equals and len(ours) > 1:
+        name, value = ours[-2:]
+    if not _takes_a_value(name) or not program.is_there(value, base):
+        return ""
+    wanted = _OPTIONS[name].value
+    return f"{name} took {value} as its {wanted}: overlap-run {name} {wanted} {value}"
 
 
 def _say(sentence: str) -> None:

@@ -79,6 +79,7 @@ def _run(options: argparse.Namespace) -> int:
 
     limit = setup.seconds(options.limit)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    setup.refuse_tasks(command, os.environ)
     lines: list[dict[str, Any]] = []
     if options.resume is not None:
         if command or any(vars(options)[name] for name in (*setup.WORDS, "sets", "output")):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyshim.diagnosis.ranks import Member, Ranks
 
 SHIPPED = ("demo-stencil",)  # recorded on two H200
+_LIKENESS = 0.8  # of a missing file's name, from 0 to 1
 _TRACES = (".json", ".gz", ".sqlite", ".nsys-rep", ".pb")
 
 
@@ -153,9 +154,22 @@ def _read(path: str, steps: str | None, notes: list[str]) -> Iterator[TraceResul
         one = find(str(shipped) if is_shipped else path, steps=steps)
     except OverlapError as error:
         error.status = USAGE
+        if not os.path.lexists(path):
+            error.hint = _nearby(path) or error.hint
         raise
     _note(one, notes)
     yield one
+
+
+def _nearby(path: str) -> str:
+    """Return a hint that names a trace whose name is close to that of a file that is missing, or nothing."""
+    from pyshim.policy.finding import closest  # which an answer does not need
+    from pyshim.start.driver import names as listed
+
+    around, name = os.path.split(path)
+    traces = [one for one in listed(around or os.curdir) if one.endswith(_TRACES)]
+    close = closest(name, [*traces, *(SHIPPED if not around else ())], _LIKENESS)
+    return f"did you mean {os.path.join(around, close)}?" if close else ""
 
 
 def _of_folder(file: str, steps: str | None, notes: list[str]) -> Iterator[TraceResult]:

@@ -161,6 +161,20 @@ def run_of(directory: str) -> str:
     return directory
 
 
+def latest_of(directory: str) -> str:
+    """Return a sentence that says which of several runs in a report folder is reported, or nothing."""
+    run = run_of(directory)
+    if os.path.realpath(run) == os.path.realpath(directory):
+        return ""
+    paths = (os.path.join(directory, name) for name in listed(directory) if name != folder.LAST)
+    runs = sum(map(_is_run, paths))
+    if runs < 2:
+        return ""
+    other = shlex.quote(os.path.join(directory, "RUN"))
+    latest = os.path.basename(run)
+    return f"{directory} holds {runs:,} runs; this is the latest, {latest}; of another: overlap report {other}"
+
+
 def _is_ours(name: str) -> bool:
     return bool(folder.PAGE.match(name)) or name == f"{folder.OUTERMOST}.json"
 
@@ -243,7 +257,19 @@ def listed(directory: str) -> list[str]:
             hint = f"for a profiler's trace: overlap explain {shlex.quote(directory)}"
         raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint, USAGE) from error
     except OSError as error:
-        raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", None, USAGE) from error
+        near = _nearby(directory) if isinstance(error, FileNotFoundError) else None
+        raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", near, USAGE) from error
+
+
+def _nearby(directory: str) -> str | None:
+    """Return a hint that names the report folder whose name is closest to a missing one."""
+    from pyshim.policy.finding import closest  # which an answer does not need
+    from pyshim.start.driver import names as names_in
+
+    around, name = os.path.split(os.path.normpath(directory))
+    reports = [one for one in names_in(around or os.curdir) if folder.is_report(os.path.join(around, one))]
+    close = closest(name, reports)
+    return f"did you mean {shlex.quote(os.path.join(around, close))}?" if close else None
 
 
 # What is still going on

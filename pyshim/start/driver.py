@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.start.program import NVIDIA_PROC, cached, library_path
+from pyshim.start.program import BUNDLED, NVIDIA_PROC, cached, library_path
 
 HIP = "libamdhip64.so"
 _HIP_NUMBERED = re.compile(re.escape(HIP) + r"\.\d+")
@@ -40,7 +40,7 @@ def parse(text: str) -> SimulatedGpu:
         gpu = named(key)
     except OverlapError as error:
         error.status = LAUNCHER_FAILED
-        if key.startswith((".", "/")) or os.path.isfile(key):
+        if key.startswith((".", "/")) or os.path.isfile(key) or key in BUNDLED:
             error.hint = f"{key} is the program: write the GPU before it: --simulate h100 {key}"
         raise
     if comma and not (number.isascii() and number.isdigit() and len(number) < 4 and 1 <= int(number) <= MOST):

@@ -17,6 +17,7 @@ from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 from pyshim.start.environment import DEFAULT_PATH, is_sanitizer, preloaded
 
 BUNDLED = ("demo-stencil",)  # ours, in PATH with --simulate
+BUNDLED_METRIC = "'([0-9.]+) ms an iteration'"  # what they print, for `overlap tune`, quoted for a shell
 # Programs that start others elsewhere or anew, and their row of launchers.py.
 LAUNCHER_KINDS = {
     "srun": "srun",
@@ -90,7 +91,7 @@ class Obstacle(NamedTuple):
 def find(name: str, environment: Mapping[str, str], starter: str = "overlap-run") -> str:
     """Return the file that execvp would run. Raises OverlapError with 126 or 127. starter: the command of ours."""
     if "/" in name:
-        return _check(name, name)
+        return _check(name, name, environment)
     refused = None
     for folder in environment.get("PATH", DEFAULT_PATH).split(":"):
         path = os.path.join(folder or ".", name)
@@ -106,13 +107,53 @@ def find(name: str, environment: Mapping[str, str], starter: str = "overlap-run"
     if name.endswith(_SUFFIXES):
         hint = _instead(name)
     if name in BUNDLED:
-        hint = f"{name} ships with overlap-run and runs on simulated GPUs only: {starter} --simulate h100 {name}"
+        hint = f"{name} ships with overlap-run and runs on simulated GPUs only: {_simulating(name, starter)}"
         off = next((choice for choice in ("OVERLAP_RUN", "OVERLAP_POLICY") if environment.get(choice) == "off"), None)
         hint = f"{off}=off disables --simulate, which brings {name}: unset {off}" if off else hint
+    elif close := _close(name, BUNDLED):
+        hint = f"did you mean {close}? {_simulating(close, starter, environment.get('SIMGPU', 'h100'))}"
     raise OverlapError(f"{name or 'an empty name'}: program not found", hint, NOT_FOUND)
 
 
 _SUFFIXES = (".py", ".yaml", ".yml")
+
+
+def _simulating(name: str, starter: str, gpu: str = "h100") -> str:
+    """Return the command that runs a program of ours on a simulated GPU."""
+    metric = f" --metric {BUNDLED_METRIC} --" if starter == "overlap tune" else ""
+    return f"{starter} --simulate {gpu}{metric} {name}"
+
+
+def is_there(name: str, environment: Mapping[str, str]) -> bool:
+    """Return whether a word is a program that can be started, or one of ours."""
+    try:
+        return name in BUNDLED or bool(find(name, environment))
+    except OverlapError:
+        return False
+
+
+def _close(name: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches  # which most starts need not import
+
+    return next(iter(get_close_matches(name, names, n=1, cutoff=0.8)), "")
+
+
+def _nearby(name: str, environment: Mapping[str, str]) -> str:
+    """Return what to write instead of a path that leads to no file."""
+    around, base = os.path.split(name)
+    try:
+        names = os.listdir(around)
+    except OSError as error:
+        return f"the folder {around} cannot be read: {error.strerror}"
+    able = [one for one in names if os.access(os.path.join(around, one), os.X_OK)]
+    close = _close(base, [one for one in able if os.path.isfile(os.path.join(around, one))])
+    if close:
+        return f"did you mean {os.path.join(around, close)}?"
+    if base in BUNDLED:
+        return f"{base} ships with overlap-run: name it without a folder, behind --simulate h100"
+    if is_there(base, environment):
+        return f"{base} is in PATH: write it without its folder"
+    return f"{os.path.realpath(around)} holds no {base}: build it, or name the program by its path from here"
 
 
 def _instead(name: str) -> str:
@@ -122,11 +163,11 @@ def _instead(name: str) -> str:
     return f"write: python {name}" if name.endswith(".py") else f"a policy is an option: --policy {name} PROGRAM"
 
 
-def _check(name: str, path: str) -> str:
+def _check(name: str, path: str, environment: Mapping[str, str]) -> str:
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        raise OverlapError(f"{name}: program not found", None, NOT_FOUND) from None
+        raise OverlapError(f"{name}: program not found", _nearby(name, environment), NOT_FOUND) from None
     except OSError as error:
         raise OverlapError(f"{name}: {error.strerror}", None, NOT_EXECUTABLE) from error
     if stat.S_ISDIR(mode):

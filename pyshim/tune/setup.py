@@ -7,12 +7,14 @@ import json
 import math
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.start.folder import absolute
+from pyshim.start.folder import absolute, world_size
+from pyshim.start.program import BUNDLED_METRIC
 from pyshim.tune import arms
 from pyshim.tune.arms import Stage
 from pyshim.tune.measure import Metric, TimedRun
@@ -24,6 +26,13 @@ WORDS = ("arm", "tries", "simulate", "metric", "higher", "skip", "same", "worth"
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *TimedRun._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
+# A variable that only this launcher sets for its tasks; the first that is set names it.
+_LAUNCHERS = (
+    ("TORCHELASTIC_RUN_ID", "torchrun"),
+    ("OMPI_COMM_WORLD_RANK", "mpirun"),
+    ("SLURM_STEP_ID", "srun"),
+    ("PMI_RANK", "mpirun"),
+)
 
 
 def seconds(text: str) -> float:
@@ -56,6 +65,22 @@ def words(options: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
     return {**kept, "version": VERSION, "tries": tries, "command": command, "directory": absolute(os.curdir)}
 
 
+def refuse_tasks(command: Sequence[str], base: Mapping[str, str]) -> None:
+    """Raise OverlapError where this process is one of several tasks of a launcher: each would search on its own."""
+    tasks = world_size(base) or 1
+    if tasks == 1:
+        return
+    launcher = next((name for variable, name in _LAUNCHERS if variable in base), "LAUNCHER")
+    if launcher == "torchrun" and os.path.basename(command[0] if command else "").startswith("python"):
+        command = command[1:]  # torchrun starts Python itself
+    program = shlex.join(command) or "PROGRAM"
+    raise OverlapError(
+        f"this is one of {tasks} tasks of a launcher: each would search on its own, and slow the others down",
+        f"overlap tune starts the launcher itself: overlap tune ... -- {launcher} ... {program}",
+        USAGE,
+    )
+
+
 def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what a search is, and its runs, from the folder of an earlier one. Raises OverlapError."""
     _hold(folder)
@@ -86,7 +111,7 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     metric.check()
     if kept["simulate"] and metric.pattern is None:
         sentence = "--simulate needs --metric: how long a run takes is the host's time, not the simulated GPU's"
-        raise OverlapError(sentence, "--metric '([0-9.]+) ms an iteration'", USAGE)
+        raise OverlapError(sentence, f"--metric {BUNDLED_METRIC}", USAGE)
     own = arms.own_environment(base)
     here = arms.machine(kept["simulate"], own)
     if kept.get("gpu", here.name) != here.name:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import shlex
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -97,8 +100,6 @@ def test_a_framework_that_a_simulated_gpu_cannot_run(overlap, tmp_path, library,
 
 def test_a_missing_module_is_one_line_and_the_program_runs(overlap_run, clean_environment, tmp_path, library):
     """Only a policy of one's own is parsed, so PyYAML may be missing unnoticed."""
-    import subprocess
-
     (tmp_path / "ok.yaml").write_text("policy: 1\nname: ok\n")
     words = ["--policy", "./ok.yaml", "echo", "ran"]
     code = f"import sys; sys.modules['yaml'] = None; from pyshim.cli.run import main; sys.exit(main({words!r}))"
@@ -133,3 +134,124 @@ def test_the_last_line_in_a_job_is_about_what_ran(overlap, overlap_run, tmp_path
     )
     assert "never used" not in done.stderr
     assert overlap("report", "run1", cwd=tmp_path).stdout.startswith("done: raised 1 of 2 streams ")
+
+
+MADE_FOR = "overlap-run --simulate h100 demo-stencil"
+METRIC = "--metric '([0-9.]+) ms an iteration'"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("report run1", "report is a command of overlap: overlap report run1"),
+        ("--simulate h100 policy list", "policy is a command of overlap: overlap policy list"),
+        ("tune -- ./ring", "tune is a command of overlap: overlap tune -- ./ring"),
+        ("--report demo-stencil", "--report took demo-stencil as its DIR: overlap-run --report DIR demo-stencil"),
+        ("--report ./ring", "--report took ./ring as its DIR: overlap-run --report DIR ./ring"),
+        ("--policy sh", "--policy took sh as its POLICY: overlap-run --policy POLICY sh"),
+        ("--report out", "overlap-run [options] [--] PROGRAM [ARG ...]"),
+        ("--report=out", "overlap-run [options] [--] PROGRAM [ARG ...]"),
+        ("--simulate demo-stencil", "is the program: write the GPU before it: --simulate h100 demo-stencil"),
+        ("--simulate h200 demo-stensil", "did you mean demo-stencil? overlap-run --simulate h200 demo-stencil"),
+        ("demo-stensil", f"did you mean demo-stencil? {MADE_FOR}"),
+        ("./rings", "did you mean ./ring?"),
+        ("./stencil", "{0} holds no stencil: build it, or name the program by its path from here"),
+        ("./sh", "sh is in PATH: write it without its folder"),
+        ("./demo-stencil", "demo-stencil ships with overlap-run: name it without a folder, behind --simulate h100"),
+        ("none/ring", "the folder none cannot be read: No such file or directory"),
+    ],
+)
+def test_what_overlap_run_cannot_start(overlap_run, tmp_path, library, words, hint):
+    (tmp_path / "ring").write_text("#!/bin/sh\n")
+    (tmp_path / "ring").chmod(0o755)
+    done = overlap_run(*words.split(), cwd=tmp_path)
+    assert done.returncode in (125, 127)
+    assert done.stderr.splitlines()[-1].endswith(hint.format(os.path.realpath(tmp_path))), done.stderr
+
+
+def test_a_program_called_as_a_command_of_overlap_is_started(overlap_run, tmp_path):
+    (tmp_path / "report").write_text("#!/bin/sh\necho ran\n")
+    done = overlap_run("report", cwd=tmp_path)
+    assert done.returncode == 127 and done.stderr.endswith("the file in this folder is ./report\n")
+    (tmp_path / "report").chmod(0o755)
+    done = overlap_run("--quiet", "report", cwd=tmp_path, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("run ./x -n 3", "a program is run by overlap-run: overlap-run ./x -n 3"),
+        ("run", "a program is run by overlap-run: overlap-run PROGRAM"),
+        ("./x", "a program is run by overlap-run: overlap-run ./x"),
+        ("sh -c true", "a program is run by overlap-run: overlap-run sh -c true"),
+        ("demo-stencil", f"{MADE_FOR} runs it; overlap demo compares it without and with overlap-run"),
+        ("reprot", "did you mean report?"),
+        ("nothing", "commands: policy, report, explain, tune, env, doctor, demo"),
+        ("explain demo-stensil", "did you mean demo-stencil?"),
+        ("explain ring.jsn", "did you mean ring.json?"),
+        ("report run", "did you mean run1?"),
+        ("report elsewhere", "error: the report folder elsewhere cannot be read: No such file or directory"),
+        ("tune -- ./stencil", "{0} holds no stencil: build it, or name the program by its path from here"),
+        ("tune demo-stencil", f"simulated GPUs only: overlap tune --simulate h100 {METRIC} -- demo-stencil"),
+    ],
+)
+def test_what_overlap_does_not_know(overlap, tmp_path, library, words, hint):
+    (tmp_path / "ring.json").write_text("{}")
+    (tmp_path / "run1").mkdir()
+    (tmp_path / "run1" / "run.json").write_text("{}")
+    done = overlap(*words.split(), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(hint.format(os.path.realpath(tmp_path))), done.stderr
+
+
+def test_the_advice_for_the_bundled_program_is_taken_by_tune(overlap, tmp_path, library):
+    advice = overlap("tune", "demo-stencil", cwd=tmp_path).stderr.rpartition("only: overlap ")[2]
+    done = overlap(*shlex.split(advice)[:1], "--limit", "60s", *shlex.split(advice)[1:], cwd=tmp_path)
+    assert done.returncode == 0 and "keep default" in done.stdout, done.stderr
+
+
+def test_the_program_that_gains_most_is_tuned_with_its_launcher(overlap, overlap_run, tmp_path, library):
+    for ranks in (1, 2):
+        for rank in range(ranks):
+            env = {"RANK": f"{rank}", "WORLD_SIZE": f"{ranks}", "TORCHELASTIC_RUN_ID": "one"}
+            done = overlap_run("--simulate", "h100", "--report", f"of-{ranks}", "demo-stencil", cwd=tmp_path, env=env)
+            assert done.returncode == 0, done.stderr
+        text = overlap("report", f"of-{ranks}", "--jobs", cwd=tmp_path).stdout
+        assert f"next: overlap tune -- {'LAUNCHER ' * (ranks > 1)}demo-stencil, by " in text
+
+
+def test_of_several_runs_it_is_said_which_is_reported(overlap, overlap_run, tmp_path, library):
+    for number in (1, 2):
+        assert overlap_run("--simulate", "h100", "--report", "out", "demo-stencil", cwd=tmp_path).returncode == 0
+        done = overlap("report", "out", cwd=tmp_path)
+        assert ("of another: overlap report out/RUN" in done.stderr) is (number == 2)
+    last = os.path.basename(os.path.realpath(tmp_path / "out" / "last"))
+    assert f"out holds 2 runs; this is the latest, {last}; " in done.stderr
+    for words in ((f"out/{last}",), ("out/last",), ("--quiet", "out")):
+        assert "2 runs" not in overlap("report", *words, cwd=tmp_path).stderr
+
+
+def test_a_report_that_no_library_wrote_names_the_prolog(overlap, tmp_path):
+    (tmp_path / "out").mkdir()
+    done = overlap("report", "out", cwd=tmp_path)
+    assert done.returncode == 1 and "OVERLAP_REPORT=DIR alone makes none: a TaskProlog or a module" in done.stderr
+
+
+DEPLOY = Path(__file__).resolve().parents[2] / "tools" / "deploy"
+
+
+@pytest.mark.parametrize(("task", "status"), [({}, 2), ({"SLURM_PROCID": "0"}, 0)])
+def test_a_mistyped_option_of_the_prolog(clean_environment, task, status):
+    """It must not end a task, and must export nothing."""
+    command = ["sh", str(DEPLOY / "task-prolog"), "--chekc"]
+    done = subprocess.run(command, env={**clean_environment, **task}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr == "overlap: error: task-prolog takes no argument but --check\n"
+
+
+def test_a_mistyped_option_of_the_installer(python, tmp_path):
+    done = python(str(DEPLOY / "install"), str(tmp_path / "o"), "--defualt", "x")
+    assert done.returncode == 2 and done.stderr.endswith("help: did you mean --default?\n"), done.stderr
+    done = python(str(DEPLOY / "install"))
+    assert done.stderr.endswith("help: tools/deploy/install --help\n")

@@ -122,6 +122,47 @@ def test_where_all_are_alike_the_answer_is_to_leave_it(program: Program) -> None
     assert answer["use"] == "./program", "as it is"
 
 
+def test_arms_with_the_same_numbers_get_the_same_verdict(program: Program) -> None:
+    """Later stages compare with the best so far, and the least squares leave a rounding error."""
+    program.folder.joinpath("program").write_text(PROGRAM.replace("step=100", "step=113").replace("step=90", "step=99"))
+    done = program.tune("--try", "X=fast", "--try", "Z=8,16,32")
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith("X=fast ") and "=fast Z=" in line]
+    assert len(rows) == 3 and all("-12.4 %" in row for row in rows), done.stdout
+    assert all(row.endswith("no gain over X=fast") for row in rows), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("ranks", "launcher"),
+    [
+        ({"SLURM_PROCID": "1", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "srun"),
+        ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}, "mpirun"),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2"}, "mpirun"),
+        ({"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}, "torchrun"),
+    ],
+)
+def test_one_of_several_tasks_is_refused(program: Program, ranks: dict[str, str], launcher: str) -> None:
+    done = program.tune("--try", "X=fast", env=ranks)
+    assert done.returncode == 2 and "this is one of 2 tasks of a launcher" in done.stderr
+    assert f"help: overlap tune starts the launcher itself: overlap tune ... -- {launcher} ... ./program" in done.stderr
+    assert not program.runs and not list(program.folder.glob("tune-*"))
+    resumed = program.call("tune", "--resume", "tune-1", cwd=program.folder, env=ranks)
+    assert resumed.returncode == 2 and "one of 2 tasks" in resumed.stderr
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"},
+        {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "2", "SLURM_PROCID": "0"},
+        {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1"},
+    ],
+)
+def test_it_runs_in_the_shell_of_a_job(program: Program, job: dict[str, str]) -> None:
+    """salloc without and with an interactive step, and a batch script: one process, whatever the job has."""
+    assert program.answer("--try", "X=fast", env=job)["kept"] == "X=fast"
+
+
 def test_a_higher_number_may_be_better(program: Program) -> None:
     answer = program.answer("--try", "X=fast,slow", "--higher")
     assert answer["kept"] == "X=slow"

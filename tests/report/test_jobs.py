@@ -286,7 +286,7 @@ def test_the_screen(three, top, overlap):
     assert gain == (
         "gain: not measured; the default would raise streams in 1 program, whose runs took 20.0 GPU hours (32 %)"
     )
-    assert following == f"next: overlap tune -- comd, by {ME}, measures the first of them: 20.0 GPU hours"
+    assert following == f"next: overlap tune -- LAUNCHER comd, by {ME}, measures the first of them: 20.0 GPU hours"
     assert (empty, heads.split()[:3]) == ("", ["user", "program", "runs"])
     assert [" ".join(line.split()) for line in table] == [
         f"{ME} comd 1 2 2 20.0 200 2 of 4 62 % would be raised {_day(10)}",

@@ -24,7 +24,6 @@ static const struct {
     {"cuEventDestroy", 4000, HOOK_cuEventDestroy_v2},
     {"cuGetProcAddress", 12000, HOOK_cuGetProcAddress_v2},
     {"cuGraphInstantiate", 11000, HOOK_cuGraphInstantiate_v2},
-    {"cuGraphInstantiate", 12000, HOOK_cuGraphInstantiateWithFlags},
     {"cuStreamBeginCapture", 10010, HOOK_cuStreamBeginCapture_v2},
     {"cuStreamDestroy", 4000, HOOK_cuStreamDestroy_v2},
 };

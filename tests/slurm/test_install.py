@@ -128,9 +128,9 @@ def test_a_program_that_runs_keeps_the_library_it_has(install, tmp_path, library
 
 def test_the_command_of_the_page_works_as_it_is_written(install, tmp_path, library, clean_environment):
     page = (TREE / "docs/how-to/deploy.md").read_text()
-    (line,) = [line for line in page.splitlines() if line.startswith("    make site ")]
+    (line,) = [line for line in page.splitlines() if line.startswith("    sudo make site ")]
     words = shlex.split(line, comments=True)
-    make = ["make", "--dry-run", "--no-print-directory", *words[1:]]
+    make = ["make", "--dry-run", "--no-print-directory", *words[2:]]
     shown = subprocess.run(make, cwd=TREE, env=clean_environment, capture_output=True, text=True, check=True).stdout
     _, installer, folder, *rest = shlex.split(shown.splitlines()[-1])
     assert (installer, folder) == ("tools/deploy/install", "/opt/overlap-1") and rest[-1] == "site.yaml"

@@ -7,7 +7,7 @@ static struct map graphs; /* handle -> threads + 1 */
 /* Without the lock a graph becomes one of unknown work: another one may get its handle. */
 static void put(vendor_exec graph, uint64_t value) {
     const uint64_t key = (uint64_t)(uintptr_t)graph, before = map_get(&graphs, key);
-    if (!value && !before)
+    if (!key || (!value && !before)) /* 0 is no key of a map */
         return;
     if (lock_take()) {
         map_put(&graphs, key, value);

@@ -194,8 +194,7 @@ def _reading(file: str, drafted: _Drafted) -> Reading:
 def _draft_file(path: Path, file: str, way: _LookupPath) -> _Drafted:
     try:
         if path.is_dir():
-            hint = "name a file in it; `overlap policy check` takes a folder, too"
-            return _failed(Finding("not-a-file", "this is a folder, not a policy file", hint=hint))
+            return _failed(Finding("not-a-file", "this is a folder, not a policy file", hint="name a file in it"))
         if path.exists() and not path.is_file() and not str(path).startswith(_INHERITED):
             # Reading a named pipe waits for a writer, and a device may never end.
             return _failed(
@@ -223,6 +222,8 @@ def _draft(data: bytes, file: str, folder: Path, way: _LookupPath) -> _Drafted:
     def other(path: Path) -> Draft | None:
         drafted = _draft_file(path, str(path), way)
         for finding in drafted.findings:
+            if not (finding.line or finding.file):  # of the whole file: its place is where it is named
+                raise Bad(finding.code, f"{quote(str(path))}: {finding.sentence}", finding.hint)
             # A finding of what the other extends names its own file already.
             named = finding if finding.file else replace(finding, file=str(path), text=line_of(drafted.source, finding))
             if named not in of_others:
@@ -256,8 +257,6 @@ def _find(name: str, folder: Path, way: _LookupPath) -> Path:
     if not os.path.exists(base):
         hint = "a path starts from the folder of the policy that says it"
         raise Bad("missing-policy", f"there is no file {quote(str(base))}", hint)
-    if not (os.path.isfile(base) or os.path.isdir(base)):  # it would be waited for
-        raise Bad("not-a-file", f"{quote(str(base))} is a pipe or a device, not a file", "write it into a file first")
     return base
 
 

@@ -187,12 +187,12 @@ def test_a_name_that_no_file_can_have(tmp_path, name):
         assert ask(*arguments).status in (1, 2)
 
 
-def test_a_policy_that_extends_a_pipe(tmp_path):
+def test_a_policy_that_extends_what_is_no_file_is_told_where_it_says_so(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
-    for name in ("./pipe.yaml", "/dev/zero"):
+    for name in ("./pipe.yaml", "/dev/zero", "../", str(tmp_path)):
         text = f"policy: 1\nname: a\nextends: {name}\n"
         reading = reader.read_bytes(text.encode(), str(tmp_path / "a.yaml"))
-        assert [finding.code for finding in reading.findings] == ["not-a-file"]
+        assert [(finding.code, finding.line, finding.file) for finding in reading.findings] == [("not-a-file", 3, "")]
 
 
 def test_the_name_of_a_policy_file_is_shown_and_not_obeyed(tmp_path):

@@ -32,6 +32,7 @@ of_policies, of_traces, of_reports, of_programs = Reader(10.0), Reader(20.0), Re
 @example(b"%YAML 1.1.1\n---\na")
 @example(b"\xff\xfe\x00")
 @example(b"a: " + b"{{" * 4000)
+@example(b"policy: 1\nname: circle\nextends: ../ ")
 def test_policies(data: bytes) -> None:
     of_policies(policies.read, data[: policies.LONGEST])
 

@@ -194,9 +194,11 @@ class Inversions:
         small = _streams(waits.minor, count, self.is_default)
         to_raise = {(one.device, one.stream) for one in raised(small)}
         waited = saved = still = 0.0
+        raising: list[tuple[Blocked, _Claim]] = []
         for of_this in waits.by_step.values():
             waited += union((wait.start_us, wait.until_us) for wait in of_this)
             claims = [(wait, self.claims[id(wait.queued)]) for wait in of_this if wait.queued.place in to_raise]
+            raising += claims
             saved += union((wait.until_us - claim.saved_us, wait.until_us) for wait, claim in claims)
             still += sum(claim.still_us for _, claim in claims)
         span = self.bounds[-1] - self.bounds[0]
@@ -210,6 +212,7 @@ class Inversions:
             busy_us=busy / count,
             saves_us=saves / count,
             still_us=still / count,
+            saves_at_most=any(self._is_wave_unknown(wait) for wait, claim in raising if claim.saved_us > 0),
             minor=small,
             major=_streams(waits.major, count, self.is_default),
             one_wave_us=sum(wait.length_us for wait in waits.one_wave) / count,
@@ -226,6 +229,10 @@ class Inversions:
     def of_step(self, step: int) -> list[Blocked]:
         """Return what raising would have helped in one step."""
         return self.sorted.by_step.get(step, [])
+
+    def _is_wave_unknown(self, wait: Blocked) -> bool:
+        """Whether nothing says how long a block in front takes, so that chains.py leaves out what would still wait."""
+        return not self.gpus[wait.queued.place[0]].wave_us(wait.behind)
 
     def _lost(self, waits: Iterable[Blocked]) -> float:
         """Return the time that waiters other than communication lost."""

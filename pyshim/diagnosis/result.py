@@ -93,6 +93,7 @@ class Waited:
     busy_us: float  # what the stream in front of them works; the busiest, where there are several
     saves_us: float  # what raising may save: an estimate
     still_us: float  # what would be waited for even then, until blocks end; of several waiters, the sum
+    saves_at_most: bool  # how long a block in front takes is not known: saves_us is a bound
     minor: tuple[Share, ...]  # the streams to raise
     major: tuple[Share, ...]  # whose work waited, too, but which have too much of the computation to be raised
     one_wave_us: float  # what was waited behind kernels of one wave, of each piece of work

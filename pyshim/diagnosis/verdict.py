@@ -74,13 +74,14 @@ def is_worth(one: ProcessResult) -> bool:
 
 def _candidates(one: ProcessResult, late: Late | None) -> Iterator[Verdict]:
     if is_worth(one):
-        share = f"about {part_of(one, one.saves_us)} of {of_step(one)}"
+        about = "at most" if one.saves_at_most else "about"
+        share = f"{about} {part_of(one, one.saves_us)} of {of_step(one)}"
         if len(one.raising) == len(one.minor):  # what else waited would wait on
             wait = "they wait" if len(one.raising) > 1 else "it waits"
             least = "at least " if any(found.at_least for found in one.inversions) else ""
             share += f", of the {least}{part_of(one, one.waited_us)} that {wait}"
         names = streams(dict.fromkeys(raised.stream for raised in one.raising))
-        yield Verdict(YES, one.saves_us, f"raise {names}, {share} ({estimate.words()})")
+        yield Verdict(YES, one.saves_us, f"raise {names}, {share} ({estimate.words(one.saves_at_most)})")
     yield from _of_communication(one, late)
     if not one.communication_us and one.idle.event_us and len(one.devices) > 1:
         text = f"a GPU is idle {part_of(one, one.idle.event_us)} of {of_step(one)}, until an event of another GPU"

@@ -83,7 +83,8 @@ def test_the_trace_that_readme_asks_about(overlap, library):
     found = told(overlap, "demo-stencil")
     assert found == {
         "verdict": [
-            f"yes: raise streams 29, 31, about 25 % of a step, of the 51 % that they wait ({estimate.words()})"
+            "yes: raise streams 29, 31, about 25 % of a step, of the 51 % that they wait "
+            f"({estimate.words(at_most=False)})"
         ],
         "also": ["copies 15 %, the host is late 7.1 % of a step"],
         "step": ["0.398 ms a step: computation 76 %, copies 15 %, idle 9.4 %"],
@@ -178,7 +179,7 @@ def test_each_gpu_of_a_process_has_its_own_limit(overlap, library, tmp_path):
                 program.launch(collective(at + 80 + index, 5, stream)._replace(device=device), at + 5 + 6 * device)
 
     found = told(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
-    assert found["verdict"][0].startswith("yes: raise stream 40, about ")
+    assert found["verdict"][0].startswith("yes: raise stream 40, at most ")  # GPU 1 is not named
     assert found["next"] == [
         "overlap-run torchrun ... train.py does it by default (4.5 % of the computation), or write it"
     ]

@@ -56,14 +56,14 @@ FIELDS = {
         processes[].main_stream[] processes[].kernel_us processes[].collectives[].name
         processes[].collectives[].count processes[].collectives[].us processes[].collectives[].bytes
         processes[].collectives[].exposed_us processes[].collectives[].causes.CAUSE processes[].inversions[].*
-        processes[].waited_us processes[].busy_us processes[].saves_us processes[].still_us
+        processes[].waited_us processes[].busy_us processes[].saves_us processes[].saves_at_most processes[].still_us
         processes[].minor[].* processes[].major[].* processes[].one_wave_us processes[].one_wave_lost_us
         processes[].one_wave_kernel
         processes[].raised_us processes[].unclaimed_us processes[].unclaimed_one_wave_us processes[].refuted_us
         processes[].idle_us processes[].communication_us processes[].hidden_us processes[].faults[]
         processes[].has_priorities processes[].kernels[].* ranks ?ranks.shared_us ?ranks.waiting_us
-        ?ranks.late[] ?ranks.rows[].* estimate.programs estimate.least estimate.most estimate.nothing
-        estimate.missed untold[] notes[]
+        ?ranks.late[] ?ranks.rows[].* estimate.programs estimate.least estimate.most estimate.bounds
+        estimate.bounds_most estimate.nothing estimate.missed untold[] notes[]
     """,
     "overlap policy list --json": """
         policies[].name policies[].gpu[] gpus[].key gpus[].name gpus[].architecture gpus[].vendor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,18 @@ def test_a_chain_of_small_kernels_gains_less_than_it_waited(overlap):
     assert 0.5 * gained < said < 1.3 * gained
     assert process["waited_us"] > 0.3 * process["span_us"] and process["still_us"] > 2 * process["saves_us"]
     assert [one["stream"] for one in process["minor"]] == ["13"]
+    assert not process["saves_at_most"] and ", about 9.1 % of the trace," in done.stdout
+
+
+@pytest.mark.parametrize("gpus", [[], [{"id": 0, "name": "NVIDIA X1", "computeMajor": 99, "computeMinor": 0}]])
+def test_where_no_known_gpu_is_named_the_estimate_is_a_bound(overlap, tmp_path, gpus):
+    """How long a block of the kernel in front takes is not known there, nor what raised work would still wait."""
+    trace = json.loads(gzip.decompress((DATA / "comd-70.json.gz").read_bytes()))
+    (tmp_path / "trace.json").write_text(json.dumps({**trace, "deviceProperties": gpus}))
+    done = overlap("explain", tmp_path / "trace.json", "--json")
+    (process,) = json.loads(done.stdout)["processes"]
+    assert process["saves_at_most"] and process["still_us"] < 0.01 * process["span_us"]
+    assert "raise stream 13, at most 35 % of the trace" in done.stdout and "points too high" in done.stdout
 
 
 def test_the_boundary_waits_for_the_interior(explained):

@@ -7,6 +7,7 @@
  * nvcc -Xcompiler -fPIC -shared trace.c -o libtrace.so -I$CUDA/extras/CUPTI/include -L$CUDA/extras/CUPTI/lib64 -Xlinker -rpath=$CUDA/extras/CUPTI/lib64 -lcupti
  */
 #include <cupti.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,7 +40,6 @@ static struct poll {
     uint32_t context, stream;
     uint64_t event, kept_at; /* 0: none */
 } polled[POLLED];
-static char devices[4096];
 static uint32_t device_of[64]; /* by context, where something ran */
 
 static void keep(struct list *list, const void *item, size_t size) {
@@ -106,11 +106,30 @@ static void call(const CUpti_ActivityAPI *one, const char *category, CUpti_Callb
     end_row();
 }
 
-static void device(const CUpti_ActivityDevice5 *one) {
-    size_t used = strlen(devices);
-    snprintf(devices + used, sizeof devices - used,
-             "%s{\"id\":%u,\"name\":\"%s\",\"computeMajor\":%u,\"computeMinor\":%u,\"numSms\":%u}", used ? "," : "",
-             one->id, one->name, one->computeCapabilityMajor, one->computeCapabilityMinor, one->numMultiprocessors);
+/* The driver is asked at the end: CUPTI's own records of devices did not come where the driver loads the library. */
+static void devices(void) {
+    static const CUdevice_attribute asked[] = {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                               CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                               CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT};
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (driver == NULL)
+        return;
+    CUresult (*get_count)(int *) = (CUresult (*)(int *))dlsym(driver, "cuDeviceGetCount");
+    CUresult (*get_name)(char *, int, CUdevice) = (CUresult (*)(char *, int, CUdevice))dlsym(driver, "cuDeviceGetName");
+    CUresult (*get)(int *, CUdevice_attribute, CUdevice) =
+        (CUresult (*)(int *, CUdevice_attribute, CUdevice))dlsym(driver, "cuDeviceGetAttribute");
+    int count = 0;
+    if (get_count == NULL || get_name == NULL || get == NULL || get_count(&count) != CUDA_SUCCESS)
+        return;
+    for (int device = 0; device < count; device++) {
+        char name[256] = "";
+        int told[3] = {0};
+        get_name(name, sizeof name, device);
+        for (int i = 0; i < 3; i++)
+            get(&told[i], asked[i], device);
+        fprintf(file, "%s{\"id\":%d,\"name\":\"%s\",\"computeMajor\":%d,\"computeMinor\":%d,\"numSms\":%d}",
+                device ? "," : "", device, name, told[0], told[1], told[2]);
+    }
 }
 
 static void record(const CUpti_Activity *one) {
@@ -133,8 +152,6 @@ static void record(const CUpti_Activity *one) {
             keep(&waits, one, sizeof(Wait));
     } else if (one->kind == CUPTI_ACTIVITY_KIND_CUDA_EVENT) {
         keep(&events, one, sizeof(Event));
-    } else if (one->kind == CUPTI_ACTIVITY_KIND_DEVICE) {
-        device((const void *)one);
     }
 }
 
@@ -190,7 +207,9 @@ static void finish(void) {
     qsort(events.items, events.count, sizeof(Event), in_order);
     for (size_t i = 0; i < waits.count; i++)
         wait_row((const Wait *)waits.items + i);
-    fprintf(file, "{}],\"deviceProperties\":[%s]}\n", devices);
+    fputs("{}],\"deviceProperties\":[", file);
+    devices();
+    fputs("]}\n", file);
     fclose(file);
     file = NULL;
     pthread_mutex_unlock(&lock);
@@ -198,10 +217,13 @@ static void finish(void) {
 
 int InitializeInjection(void) {
     static const CUpti_ActivityKind kinds[] = {
-        CUPTI_ACTIVITY_KIND_DEVICE,     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-        CUPTI_ACTIVITY_KIND_MEMCPY,     CUPTI_ACTIVITY_KIND_MEMSET,
-        CUPTI_ACTIVITY_KIND_DRIVER,     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-        CUPTI_ACTIVITY_KIND_CUDA_EVENT, CUPTI_ACTIVITY_KIND_RUNTIME,
+        CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+        CUPTI_ACTIVITY_KIND_MEMCPY,
+        CUPTI_ACTIVITY_KIND_MEMSET,
+        CUPTI_ACTIVITY_KIND_DRIVER,
+        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+        CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+        CUPTI_ACTIVITY_KIND_RUNTIME,
     };
     char path[4096];
     const char *output = getenv("TRACE_OUTPUT");

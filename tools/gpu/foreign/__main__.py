@@ -45,7 +45,16 @@ LIMIT = 600.0
 ONE = 60.0  # seconds of patience with a process
 FAILURES = 2  # of a program, after which no process of it is begun
 RESAMPLED = 1000
-SAID = ("span_us", "waited_us", "saves_us", "inversions", "minor", "major")  # by explain of a process
+SAID = (
+    "span_us",
+    "waited_us",
+    "saves_us",
+    "saves_at_most",
+    "still_us",
+    "inversions",
+    "minor",
+    "major",
+)  # by explain of a process
 CHANGE = ("change_percent", "change_low", "change_high")
 COUNTS = ("launches", "raised", "streams_created_raised")
 HEAD = ("program", "gpus", "unit", "more", "arm", "processes", "median", "low", "high")
@@ -216,7 +225,12 @@ class Runner:
             return {"failed": row.get("failed") or (done.output + done.errors)[-300:]}
         worst = answer["processes"][answer["worst"]]
         percent = round(-100 * worst["saves_us"] / worst["span_us"], 2)
-        return {**{key: worst[key] for key in SAID}, "percent": percent, "untold": answer["untold"]}
+        return {
+            **{key: worst[key] for key in SAID},
+            "percent": percent,
+            "untold": answer["untold"],
+            "gpus": answer["gpus"],
+        }
 
     def kept(self, trace: Path, name: str) -> None:
         if self.keep is None:

@@ -27,5 +27,6 @@ ERRORS = Errors(programs=6, least=-3.4, most=21.6, bounds=2, bounds_most=42.1, n
 def words(at_most: bool) -> str:
     """Return what is known about the error, to go behind an estimate. at_most: behind a bound."""
     if at_most:
-        return f"how long blocks in front take is not known; such bounds were up to {ERRORS.bounds_most:.0f} points too high"
+        points = f"{ERRORS.bounds_most:.0f} points"
+        return f"how long blocks in front take is not known; such bounds were up to {points} too high"
     return f"estimates of {ERRORS.programs} programs were off by {ERRORS.least:+.0f} to {ERRORS.most:+.0f} points"

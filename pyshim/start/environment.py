@@ -100,7 +100,6 @@ def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
         path = _first(base.get("LD_LIBRARY_PATH", ""), settings.simulated_driver)
         if settings.simulated_runtime is not None:
             path = _first(path, os.path.dirname(settings.simulated_runtime))
-            result["TRITON_LIBHIP_PATH"] = settings.simulated_runtime
         result["LD_LIBRARY_PATH"] = path
         if settings.simulated_programs:
             folders, last = base.get("PATH", DEFAULT_PATH), settings.simulated_programs

@@ -64,6 +64,7 @@ RARE void capture_opens(uint64_t key, uint64_t context, int device) {
     }
     if (__atomic_fetch_add(&captures_open, 1, __ATOMIC_SEQ_CST) == 0)
         invalidate_decisions();
+    POINT(capture_counted);
     all_streams(false); /* another thread, whose capture is open already, may not have finished that */
 }
 

@@ -331,8 +331,9 @@ static int act(const char *word, int first, int second) {
     case 't':
         return cuStreamCopyAttributes(stream(first), stream(second));
     case 'B':
-        capturing = stream(first);
-        return CU(cuStreamBeginCapture_v2)(capturing, 2);
+        good(CU(cuStreamBeginCapture_v2)(stream(first), 2), word);
+        capturing = stream(first); /* after it: in race.c another thread captures meanwhile */
+        return 0;
     case 'G':
         good(CU(cuStreamEndCapture)(capturing, &graph), "cuStreamEndCapture");
         good(cuGraphGetNodes(graph, NULL, &nodes), "cuGraphGetNodes");

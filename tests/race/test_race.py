@@ -33,6 +33,18 @@ def test_a_capture_that_begins_while_a_raise_ends(race: Race) -> None:
     assert raised(race(order, RAISES, "s:2", "B:2 k:2:8 G", "k:2:8", policy=AUTO)) == "005"
 
 
+def test_a_capture_that_begins_while_a_priority_is_set(race: Race) -> None:
+    """The mark is seen, so the capture waits for the raise: else it is over before the driver raises the stream."""
+    assert raised(race(WAITS, RAISES, "s:2", "B:2 k:2:8 G", "k:2:8", policy=AUTO)) == "005"
+
+
+def test_a_capture_that_begins_beside_one_that_has_not_lowered_yet(race: Race) -> None:
+    """Each lowers the raised streams: the first capture of the process is only counted when the second one begins."""
+    order = "1:capture_counted 2:begin 2:end 1:end"
+    done = race(order, f"{RAISES} s:2", "B:3 k:3:8 G", "B:2 k:2:8 G", "k:2:8", policy=AUTO)
+    assert raised(done) == "0005"
+
+
 def test_a_capture_that_begins_before_a_raise_is_marked(race: Race) -> None:
     """The capture cannot see the mark. It is counted before it looks, so the second look of the raise sees it."""
     order = "1:raise_looked 2:begin 2:capture_looks 2:capture_looks 1:end 2:end"  # it has looked at the first record

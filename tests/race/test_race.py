@@ -139,15 +139,15 @@ FIFTEEN = "k:2:8 j:1:1000 " + "s:1 " * 15  # waits: the first judgement is due a
 def test_a_thread_that_finds_a_judgement_due_and_comes_late(race: Race) -> None:
     """It leaves `due` alone. Else the next judgement comes before anything could wait for stream 2 again."""
     second = "s:2" + " s:1" * 23
-    done = race(EARLY.format(point="wait_counted"), FIFTEEN, "s:2", second, "j:1:1000 s:1 k:2:8", policy=AUTO)
-    assert raised(done) == "05"
+    done = race(EARLY.format(point="wait_counted"), FIFTEEN, "s:2", second, "j:1:1000 k:2:8 s:1 k:2:8", policy=AUTO)
+    assert raised(done) == "055"
 
 
 def test_a_judgement_whose_waits_another_one_has_covered(race: Race) -> None:
     """It judges nothing. Else stream 2 is lowered: nothing has waited for it since the other judgement."""
-    second = "s:2" + " s:1" * 15 + " j:1:1000"
+    second = "s:2" + " s:1" * 15 + " j:1:1000 k:2:8"
     done = race(EARLY.format(point="judgement_due"), FIFTEEN, "s:2", second, "k:2:8", policy=AUTO)
-    assert raised(done) == "05"
+    assert raised(done) == "055"
 
 
 # ---- The lock ----

@@ -70,9 +70,11 @@ def test_a_stream_whose_end_could_not_wait_for_the_raise(race: Race) -> None:
     assert (raised(done), done.stdout) == ("00", "priority 0 0\n")
 
 
-def test_the_program_sets_a_priority_while_the_stream_is_raised(race: Race) -> None:
-    """The call waits for the raise, so the program's priority is the last one."""
-    done = race(WAITS, RAISES, "s:2", "a:2:-3", "k:2:8 P:2", policy=AUTO)
+@pytest.mark.parametrize("order", [WAITS, EARLY.format(point="raise_looked")], ids=["waits", "before the mark"])
+def test_the_program_sets_a_priority_while_the_stream_is_raised(order: str, race: Race) -> None:
+    """The call waits for the raise, so the program's priority is the last one. A raise that is marked later asks then
+    whether the stream is still to be raised."""
+    done = race(order, RAISES, "s:2", "a:2:-3", "k:2:8 P:2", policy=AUTO)
     assert (raised(done), done.stdout) == ("03", "priority -3 -3\n")
 
 
@@ -102,6 +104,14 @@ def test_an_answer_about_a_kernel_that_is_unloaded_before_it_is_kept(race: Race)
     done = race(EARLY.format(point="answer_found"), "l:0", f"{LAUNCH} {LAUNCH}", "s:1 l:1", "", policy=policy)
     assert done.stdout == "same address: 1\n"
     assert (sizes(done), sizes(done, "j")) == ([SIZE], [0])
+
+
+def test_an_answer_about_a_stream_that_another_one_replaces_before_it_is_kept(race: Race) -> None:
+    """It has the serial of its beginning: the new stream has the record and the handle of the raised one by then."""
+    policy = AUTO.replace('{kernel: "*"}, shape: leave', '{kernel: "k"}, shape: {blocks_per_sm: 1}, when: always')
+    launches = "k:2:4000 k:4:4000"
+    done = race("1:answer_found 2:begin 2:end 1:end", f"{RAISES} s:2", launches, "d:2 n:4", "", policy=policy)
+    assert (sizes(done)[1:], raised(done)[1:]) == ([0, SIZE], "50")
 
 
 # ---- Windows ----

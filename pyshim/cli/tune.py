@@ -29,6 +29,7 @@ examples:
   overlap tune --metric 'step ([0-9.]+) ms' -- ./stencil
   overlap tune --same 'energy .*' -- srun -N2 ./app in.nml"""
 
+_LIMIT = "30m"
 _PAPER = "the published method is a policy, GPU-paper: --arm paper=h100-paper"
 _GRID = "each --try goes on top of the best arm so far; to try X under one value of Y: Y=2 overlap tune --try X=1,2"
 
@@ -63,7 +64,7 @@ def add_to(commands: argparse._SubParsersAction[Parser]) -> None:
     add("--skip", metavar="N", type=int, help="leave out the first N numbers (default: a tenth)")
     add("--same", metavar="REGEX", help="output that must not change")
     add("--worth", metavar="PERCENT", help="smallest gain that matters (default: 0.5%%)")
-    add("--limit", metavar="TIME", default="30m", help="90s, 30m, 2h (default: 30m)")
+    add("--limit", metavar="TIME", help="90s, 30m, 2h (default: 30m; of --resume: as before)")
     add("-o", "--output", metavar="DIR", help="folder for tuned.yaml and outputs (default: tune-N)")
     add("--resume", metavar="DIR", help="go on with a search that ended early")
     add("--simulate", metavar="GPU", help="run on a simulated GPU: h100, or another of `overlap policy list`")
@@ -77,7 +78,6 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.tune import answer, search, setup
 
-    limit = setup.seconds(options.limit)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     setup.refuse_tasks(command, os.environ)
     lines: list[dict[str, Any]] = []
@@ -89,11 +89,12 @@ def _run(options: argparse.Namespace) -> int:
         kept = setup.words(vars(options), command)
     else:
         raise OverlapError("no program to run", "overlap tune [options] -- PROGRAM [ARG ...]", USAGE)
+    limit = setup.seconds(options.limit or kept.get("limit") or _LIMIT)
     made, here, said = setup.make(kept, os.environ, options.resume or "")
     if options.resume is None:
         folder, is_new = setup.folder_for(options.output)
         made = made._replace(folder=folder)
-        setup.begin({**kept, "gpu": here.name}, folder, is_new)
+        setup.begin({**kept, "gpu": here.name, "limit": options.limit}, folder, is_new)
     for line in said:
         ui.note(line)
     with _signals() as caught:
@@ -105,7 +106,7 @@ def _run(options: argparse.Namespace) -> int:
         _show(made, result, found)
     if caught:
         return 128 + caught[0]
-    return FINDINGS if result.broken else 0
+    return FINDINGS if result.broken or not result.is_compared else 0
 
 
 @contextmanager

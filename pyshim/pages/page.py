@@ -359,6 +359,11 @@ def _statuses() -> dict[int, str]:
     return {getattr(library, f"OVERLAP_STREAM_{status}".upper()): status for status in STREAM_STATUSES}
 
 
+def may_have_more_streams(page: Page) -> bool:
+    """Whether no record for a stream is free."""
+    return len(page.streams) == int(_native.library().OVERLAP_PAGE_STREAMS)
+
+
 def _streams(page: Any) -> tuple[Stream, ...]:
     """Return the streams in the order in which they were first judged."""
     if not page.streams[0].state:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.pages.judged import carried, judged, observes
-from pyshim.pages.page import sentences
+from pyshim.pages.page import may_have_more_streams, sentences
 from pyshim.policy.room_command import room_command
 from pyshim.report import streams
 from pyshim.report.collect import Collected, is_running, running, some
@@ -188,7 +188,8 @@ def _raised(counts: _Counts) -> str:
     count, created = len(counts.streams), counts.sum("streams_created_raised")
     if count:
         judged = sum(len(page.streams) for page in counts.pages)
-        what = f"{count:,} of {judged:,} stream{'s' * (judged != 1)}"
+        least = "at least " if any(map(may_have_more_streams, counts.pages)) else ""
+        what = f"{count:,} of {least}{judged:,} stream{'s' * (judged != 1)}"
     elif created:
         what = f"{created:,} {'stream at its creation' if created == 1 else 'streams at their creation'}"
     else:

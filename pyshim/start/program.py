@@ -102,6 +102,8 @@ def find(name: str, environment: Mapping[str, str], starter: str = "overlap-run"
     if refused and name:
         raise OverlapError(f"{refused} is not executable", _instead(refused), NOT_EXECUTABLE)
     hint = f"the file in this folder is ./{name}" if os.path.isfile(name) else None
+    if meant := _words(name, environment):
+        raise OverlapError(f"{name}: program not found", meant, NOT_FOUND)
     if name and starter == "overlap-run":
         hint = f"options of overlap-run go before PROGRAM{f'; {hint}' if hint else ''}"
     if name.endswith(_SUFFIXES):
@@ -138,6 +140,15 @@ def _close(name: str, names: Sequence[str]) -> str:
     return next(iter(get_close_matches(name, names, n=1, cutoff=0.8)), "")
 
 
+def _words(name: str, environment: Mapping[str, str]) -> str:
+    """Return what to write instead of a command in quotes, or of a variable; "": it is neither."""
+    variable, equals, _ = name.partition("=")
+    if equals and variable.isidentifier():
+        return f"a variable is set by env: env {name} PROGRAM"
+    first = name.split()[:1]
+    return f"leave the quotes out: {name}" if first and first != [name] and is_there(first[0], environment) else ""
+
+
 def _nearby(name: str, environment: Mapping[str, str]) -> str:
     """Return what to write instead of a path that leads to no file."""
     around, base = os.path.split(name)
@@ -167,7 +178,8 @@ def _check(name: str, path: str, environment: Mapping[str, str]) -> str:
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        raise OverlapError(f"{name}: program not found", _nearby(name, environment), NOT_FOUND) from None
+        hint = _words(name, environment) or _nearby(name, environment)
+        raise OverlapError(f"{name}: program not found", hint, NOT_FOUND) from None
     except OSError as error:
         raise OverlapError(f"{name}: {error.strerror}", None, NOT_EXECUTABLE) from error
     if stat.S_ISDIR(mode):

@@ -52,7 +52,10 @@ def answer(setup: Setup, result: SearchResult, here: Platform) -> TuneResult:
     """Say what to do, and write tuned.yaml for what is sure. Raises OverlapError where it cannot be written."""
     simulated = " on a simulated GPU" if here.simulated else ""
     if result.broken:
-        return TuneResult(f"not known: {result.stopped}", None, None)
+        return TuneResult(f"not known: {result.stopped} ({again(setup.folder).partition(': ')[2]})", None, None)
+    if not result.is_compared:
+        runs = "and nothing but the program as it is has run" if result.row(BARE).runs else "and no run has ended"
+        return TuneResult(f"not known: {result.stopped}, {runs}{_on(setup, result)}", None, None)
     if result.kept is not BARE:
         kept = f"keep {result.kept.name}: {_gain(setup, result.row(result.kept), 'than bare' + simulated)}"
         return TuneResult(kept + _rest(setup, result), *_write(setup, result, here))
@@ -90,8 +93,13 @@ def _rest(setup: Setup, result: SearchResult) -> str:
         said = (
             f"; {result.best.name} may be better: {_gain(setup, result.row(result.best), 'than bare')}, not sure{said}"
         )
+    return f"{said}{_on(setup, result)}"
+
+
+def _on(setup: Setup, result: SearchResult) -> str:
+    """Return how to go on."""
     more = f", and one more round takes {duration(result.more)}" if result.more else ""
-    return f"{said} ({again(setup.folder).partition(': ')[2]}{more})"
+    return f" ({again(setup.folder).partition(': ')[2]}{more})"
 
 
 def _write(setup: Setup, result: SearchResult, here: Platform) -> tuple[str, str]:

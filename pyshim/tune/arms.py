@@ -128,7 +128,7 @@ def _try(word: str) -> tuple[str, list[str]]:
     name, _, listed = word.partition("=")
     given = listed.split(",")
     if not all(given):
-        raise OverlapError(f"--try {word}: not VAR=V1,V2", "--try NCCL_MAX_CTAS=4,8,16", USAGE)
+        raise OverlapError(f"--try {word}: not VAR=V1,V2", "--try NCCL_MIN_CTAS=8,16", USAGE)
     try:
         if not name.startswith(_MPI):
             values.variable_name(name)

@@ -146,9 +146,7 @@ def chosen(names: Sequence[str], seen: Seen | None) -> str:
         by = f", because the program loads {' and '.join(seen.because)}" if seen else ""
         return f"tries {' '.join(f'--set {name}' for name in names)}{by}"
     if seen is None:
-        return (
-            "tries no variables: no process of the first run used a GPU where the library saw it; --set NAME names some"
-        )
+        return "tries no variables: what the ranks of the first run used was not seen here; --set NAME names some"
     return "tries no variables: the program loads neither NCCL nor UCX; --try VAR=V1,V2 names some"
 
 

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.start.environment import unquote
+from pyshim.start.program import LAUNCHER_KINDS
 from pyshim.tune import judge, measure, observed
 from pyshim.tune.arms import BARE, Arm, Stage, TunedProgram, environment_of
 from pyshim.tune.measure import Metric, TimedRun
@@ -69,6 +70,11 @@ class SearchResult(NamedTuple):
     stopped: str  # why the search ended before all arms were decided; empty: they are
     broken: bool  # a run that should have worked did not: nothing is known
     more: float  # seconds that one more round would take
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether any arm was compared with bare, or failed."""
+        return not self.stopped or any(row.middle is not None or row.verdict.startswith("out") for row in self.rows[1:])
 
     def row(self, arm: Arm) -> ArmRow:
         return next(row for row in self.rows if row.arm == arm)
@@ -112,8 +118,10 @@ class Search:
         self.first: float | None = None  # figure of the first run, until it is known whether it counts
         self.fit: judge.Fit | None = None  # to all figures; None: there are new ones
         self.stopped, self.broken = "", False
+        self.fails_at_times = False  # a run failed that worked when it was repeated
         self.results, self.file = "", ""
         self.seen: observed.Seen | None = None  # in the first run
+        self.watched = False  # the first run was, and worked
         self.names: dict[str, dict[str, str]] = {}  # of each arm: a policy that is edited meanwhile changes nothing
         self.number_of_arms = 1
 
@@ -148,11 +156,23 @@ class Search:
         if self.setup.choose is None:
             return self.setup.stages
         line = self.known.get((*_FIRST, BARE.name, 0))
-        names = line["sets"] if line else self.seen.sets if self.seen else []
+        names = line["sets"] if line else self._sets()
+        if names is None:
+            sentence = "no process of the first run used a GPU where the library saw it, so no policy can change it"
+            doctor = f"overlap doctor {shlex.join(self.setup.started.command)}"
+            hint = f"`{doctor}` says why; --set or --arm compares all the same"
+            raise OverlapError(sentence, hint)
         self.note(observed.chosen(names, self.seen))
         stages = self.setup.choose(names)
         self.setup = self.setup._replace(stages=stages)
         return stages
+
+    def _sets(self) -> list[str] | None:
+        """Return the sets of variables that fit what was seen; None: nothing that was started here uses a GPU."""
+        if self.seen is not None:
+            return self.seen.sets
+        elsewhere = os.path.basename(self.setup.started.command[0]) in LAUNCHER_KINDS  # its ranks may be on other hosts
+        return None if self.watched and not elsewhere else []
 
     # ---- one stage ----
 
@@ -380,7 +400,7 @@ class Search:
     def _figure(self, at: judge.Round, arm: Arm, copy: int) -> float | None:
         """Return the logarithm of a run's metric, less for better; None if the arm is out."""
         line = self.known.get((*at, arm.name, copy))
-        run = self._again(line, arm) if line else self._new(at, arm, copy)
+        run = self._again(line, arm) if line else self._repeated(at, arm, copy)
         if at == _FIRST:
             self.results = run.results
             if self.setup.metric.same is not None and not run.wrong and not run.results:
@@ -395,6 +415,16 @@ class Search:
         assert run.value is not None
         self.seconds.setdefault(arm.name, []).append(run.seconds)
         return (-1 if self.setup.metric.higher else 1) * math.log(run.value)
+
+    def _repeated(self, at: judge.Round, arm: Arm, copy: int) -> TimedRun:
+        """Run an arm, and once more if it fails: programs fail at times. An arm that has never worked may have to."""
+        run = self._new(at, arm, copy)
+        has_worked = bool(self.figures[arm.name]) or (self.first is not None and arm is BARE)
+        if run.wrong and not run.late and (has_worked or self.fails_at_times):
+            self.note(f"a run of {arm.name} failed ({run.wrong}), and is repeated: {self.file}")
+            run = self._new(at, arm, copy)
+            self.fails_at_times |= not run.wrong
+        return run
 
     def _needed(self, arm: Arm) -> bool:
         return arm is BARE or arm is self.best
@@ -422,6 +452,7 @@ class Search:
         with self.tell(f"run {self.number}: {arm.name} ({what}{stage}{one}); ends within {left}"):
             try:
                 run = self._observed(file, patience) if at == _FIRST and self.setup.observe else None
+                self.watched = run is not None and not run.wrong
                 if run is None or (run.wrong and not run.late):  # as it is, it may work
                     run = measure.run(self.setup.started.command, environment, file, patience, self.setup.metric)
             except OverlapError as error:  # the program, or room for its output, is there no longer
@@ -458,7 +489,7 @@ class Search:
             "file": os.path.basename(self.file),
         }
         if at == _FIRST:
-            where["sets"] = self.seen.sets if self.seen else []
+            where["sets"] = self._sets()
         append(self.setup.folder, {**where, "choice": self._choice(arm), **run._asdict()})
 
     def _again(self, line: dict[str, Any], arm: Arm) -> TimedRun:
@@ -475,7 +506,7 @@ class Search:
         if self._needed(arm):
             self.broken = True
             which = "the program as it is" if arm is BARE else f"{arm.name}, the best so far,"
-            raise _Over(f"{which} failed in a later run ({why}): {self.file}")
+            raise _Over(f"{which} failed {'' if run.late else 'twice '}in a later run ({why}): {self.file}")
         self.verdicts[arm.name] = f"out: {why}"
 
     def _hint(self, wrong_output: bool = False) -> str:
@@ -488,10 +519,12 @@ class Search:
 
     def _result(self) -> SearchResult:
         """Return the table, its best row, and the best that is surely faster than bare."""
-        left = [] if self.broken else [arm for arm in self._undecided() if self._middle(arm, BARE) < 0]
-        best = min(left, key=lambda arm: self._middle(arm, BARE), default=BARE)
+        left = [] if self.broken else [arm for arm in [BARE, *self._undecided()] if arm is BARE or self._joined(arm)]
+        best = min(left, key=self._shown, default=BARE)  # of equals the first one, which sets least
         kept = BARE if self.broken else self._kept()
-        if not self.broken and (self.stopped or not self._undecided()):
+        if self._shown(best) >= self._shown(kept):
+            best = kept
+        if self.seconds and not self.broken and (self.stopped or not self._undecided()):
             more = sum(self._expected(arm) for arm in dict.fromkeys([BARE, kept, *self._undecided()]))
         else:
             more = 0.0
@@ -501,6 +534,11 @@ class Search:
         rows = [self._row(arm, verdicts[arm.name]) for arm in self.arms]
         noise = judge.noise(self.figures)
         return SearchResult(best, kept, rows, noise, self.number, self.stopped, self.broken, more)
+
+    def _shown(self, arm: Arm) -> float:
+        """Return an arm's change from bare as the table shows it, less for better."""
+        sign = -1 if self.setup.metric.higher else 1
+        return sign * round(100 * math.expm1(sign * self._middle(arm, BARE)), 1)
 
     def _row(self, arm: Arm, verdict: str) -> ArmRow:
         runs = [figure for found in self.figures[arm.name].values() for figure in found]

@@ -112,7 +112,7 @@ static void add_raised(struct overlap_text *text, const struct overlap_page *pag
     overlap_text_add(text, observes(page) ? "observed; the default would raise " : "raised ");
     if (raised) {
         overlap_text_number(text, raised, true);
-        overlap_text_add(text, " of ");
+        overlap_text_add(text, judged == OVERLAP_PAGE_STREAMS ? " of at least " : " of "); /* no record is free */
         overlap_text_number(text, judged, true);
         overlap_text_add(text, judged == 1 ? " stream" : " streams");
     } else if (created) {

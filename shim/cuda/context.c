@@ -18,34 +18,35 @@ CUresult init_body(ENTRY, uint32_t flags) {
 
 static uint64_t primaries[OVERLAP_DEVICES]; /* retained primary contexts; the address does not change */
 static uint32_t retained[OVERLAP_DEVICES];  /* how often, as far as is known (primary_end_body) */
-static uint32_t some_created;               /* 1: the program has made contexts that are no primary ones */
 
 static bool has_entry(CUdevice device) {
     return device >= 0 && device < OVERLAP_DEVICES;
 }
 
-static CUresult created(CUresult result) {
+static CUresult created(const CUcontext *context, CUresult result) {
     current_is_unknown(VENDOR_CUDA);
-    __atomic_store_n(&some_created, 1, __ATOMIC_RELAXED);
-    if (result == CUDA_SUCCESS)
-        thread_opens_gpu();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (context)
+        context_made((uint64_t)(uintptr_t)*context);
+    thread_opens_gpu();
     return result;
 }
 
 CUresult context_create_body(ENTRY, CUcontext *context, uint32_t flags, CUdevice device) {
     REAL_OR_RETURN(cuCtxCreate);
-    return created(real(context, flags, device));
+    return created(context, real(context, flags, device));
 }
 
 CUresult context_create_v3_body(ENTRY, CUcontext *context, void *affinities, int count, uint32_t flags,
                                 CUdevice device) {
     REAL_OR_RETURN(cuCtxCreate_v3);
-    return created(real(context, affinities, count, flags, device));
+    return created(context, real(context, affinities, count, flags, device));
 }
 
 CUresult context_create_v4_body(ENTRY, CUcontext *context, void *parameters, uint32_t flags, CUdevice device) {
     REAL_OR_RETURN(cuCtxCreate_v4);
-    return created(real(context, parameters, flags, device));
+    return created(context, real(context, parameters, flags, device));
 }
 
 /* The current context stays. */
@@ -67,15 +68,19 @@ CUresult primary_retain_body(ENTRY, CUcontext *context, CUdevice device) {
 CUresult context_destroy_body(ENTRY, CUcontext context) {
     REAL_OR_RETURN(cuCtxDestroy);
     const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
-    streams_context_ends(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE);
+    const uint64_t its = (uint64_t)(uintptr_t)context;
+    const uint32_t captures = captures_of_context(its, NO_DEVICE);
+    const bool made = context_is_made(its);
+    streams_context_ends(VENDOR_CUDA, its, NO_DEVICE);
+    context_unmade(its); /* before the call: another thread may get its handle before it returns */
     CUresult result = real(context);
     current_is_unknown(VENDOR_CUDA);
-    const bool gone =
-        result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == (uint64_t)(uintptr_t)context);
+    const bool gone = result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == its);
     handle_ended(&ending, gone);
-    if (gone)
-        captures_context_ended((uint64_t)(uintptr_t)context, NO_DEVICE);
-    streams_context_ended(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE, gone);
+    captures_context_ended(its, NO_DEVICE, gone ? captures : 0);
+    streams_context_ended(VENDOR_CUDA, its, NO_DEVICE, gone);
+    if (made && !gone)
+        context_made(its);
     return result;
 }
 
@@ -100,32 +105,29 @@ CUresult context_wait_v2_body(ENTRY, CUcontext context) {
         return result;
     if (streams_wanted() & STREAMS_WINDOWS)
         context_waited(VENDOR_CUDA, context ? (uint64_t)(uintptr_t)context : current_context(VENDOR_CUDA));
+    if (streams_tracked() && (!context || (uint64_t)(uintptr_t)context == current_context(VENDOR_CUDA)))
+        device_waited(current_device(VENDOR_CUDA));
     count_host_wait();
     return result;
 }
 
-/* What ends with the primary context of a device: the context's own, or all of the device where no other contexts
- * exist but green ones, which are parts of it. */
+/* With the primary context of a device all ends that is not of a context made by the program. */
 struct ending {
     struct handle_scope handles;
-    uint64_t primary; /* 0: all of the device */
     CUdevice device;
+    uint32_t captures;
 };
 
 static struct ending primary_ends(CUdevice device) {
-    const bool other = OVERLAP_RELAXED(some_created) && has_entry(device);
-    const uint64_t primary = other ? OVERLAP_RELAXED(primaries[device]) : 0;
-    streams_context_ends(VENDOR_CUDA, primary, device);
-    return (struct ending){primary ? handle_ends(HANDLES_OF_CONTEXT, primary)
-                                   : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device),
-                           primary, device};
+    const uint32_t captures = captures_of_context(0, device);
+    streams_context_ends(VENDOR_CUDA, 0, device);
+    return (struct ending){handle_ends(HANDLES_OF_DEVICE, (uint64_t)device), device, captures};
 }
 
 static void primary_ended(const struct ending *ending, bool gone) {
     handle_ended(&ending->handles, gone);
-    if (gone)
-        captures_context_ended(ending->primary, ending->device);
-    streams_context_ended(VENDOR_CUDA, ending->primary, ending->device, gone);
+    captures_context_ended(0, ending->device, gone ? ending->captures : 0);
+    streams_context_ended(VENDOR_CUDA, 0, ending->device, gone);
 }
 
 /* The primary context lives until its last user releases it; only the driver has that count. */

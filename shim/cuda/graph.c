@@ -9,11 +9,22 @@
 
 enum { NODES = 1 << 16, DEPTH = 8 }; /* more are not read: the graph counts as unknown */
 
-/* Is it a kernel that a policy calls communication? Raising it is another question than raising computation. */
+/* Is it communication, by its name or by the library that was captured? Raising it is another question than raising
+ * computation. A function that the program has not obtained itself is asked for its name. */
 static bool communicates(const struct device *device, const CUDA_KERNEL_NODE_PARAMS_v2 *kernel) {
     struct handle *const handle = handle_find(kernel->func ? kernel->func : kernel->kern);
-    struct overlap_matches matches;
-    return handle && handle_match(handle, device->policy, &matches) && matches.communicates;
+    struct overlap_matches matches = {.communicates = false};
+    const char *name = NULL;
+    if (handle && handle_is_marked(handle, HANDLE_COMMUNICATES))
+        return true;
+    if (handle) {
+        handle_match(handle, device->policy, &matches);
+    } else if (kernel->func && driver.cuFuncGetName && driver.cuFuncGetName(&name, kernel->func) == CUDA_SUCCESS &&
+               name) {
+        const struct overlap_view view = overlap_table_view(overlap_armed()->table);
+        overlap_match_kernel(&view, device->policy, name, &matches);
+    }
+    return matches.communicates;
 }
 
 static bool add_graph(const struct device *device, CUgraph graph, int depth, uint64_t *threads);
@@ -22,8 +33,8 @@ static bool add_node(const struct device *device, CUgraphNode node, int depth, u
     CUDA_KERNEL_NODE_PARAMS_v2 kernel = {0};
     CUgraph child = NULL;
     int type;
-    if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS || type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        return false;
+    if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS || type >= CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        return false; /* conditional, or of a kind that is newer */
     if (type == CU_GRAPH_NODE_TYPE_GRAPH)
         return driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS &&
                add_graph(device, child, depth + 1, threads);

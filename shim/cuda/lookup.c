@@ -45,6 +45,16 @@ static int hook_with(const char *name, const char *ending) {
 
 enum { SINCE_64_BIT = 3020, SINCE_PER_THREAD = 7000 }; /* a request for an older version means another function */
 
+enum { KNOWN = 13000 }; /* the newest version whose functions the rows tell */
+
+/* Does a request for a version newer than the rows mean a function that they do not tell? */
+static bool is_newer(const char *symbol, int version, uint64_t flags, const void *address) {
+    type_cuGetProcAddress_v2 *const get = real_export(HOOK_cuGetProcAddress_v2);
+    void *known = NULL;
+    int status;
+    return version > KNOWN && get && (get(symbol, &known, KNOWN, flags, &status) != CUDA_SUCCESS || known != address);
+}
+
 /* A driver may return an internal function that it does not export. Then the hook is derived from the request. */
 static int hook_requested(const char *symbol, int version, uint64_t flags) {
     char second[LONGEST];
@@ -74,7 +84,7 @@ static void *replace(const char *symbol, int version, uint64_t flags, void *addr
         (!adopt_driver_of(VENDOR_CUDA, address) && !in_other_driver(VENDOR_CUDA, address)))
         return address;
     int hook = real_by_address(VENDOR_CUDA, address);
-    if (hook < 0)
+    if (hook < 0 && !is_newer(symbol, version, flags, address))
         hook = hook_requested(symbol, version, flags);
     if (hook < 0 || !real_remember(ROUTE_LOOKED_UP, (enum hook)hook, address))
         return address;

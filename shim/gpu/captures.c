@@ -10,12 +10,13 @@
 #include "raise.h"
 
 enum { AT_ONCE = 32 };  /* streams */
-enum { CAPTURES = 64 }; /* one more is never seen to end: nothing is raised from then on */
+enum { CAPTURES = 64 }; /* more are only counted */
 #define TAKEN UINT64_MAX
 static struct {
     uint64_t key, context;
     int device;
-} captures[CAPTURES]; /* where each began; key 0: free; TAKEN: context and device are not there yet */
+} captures[CAPTURES];    /* where each began; key 0: free; TAKEN: context and device are not there yet */
+static uint32_t further; /* open captures that found no entry */
 
 /* Is the stream to be given the program's priority, or ours? Also one that a thread is raising just now: that thread set
  * the mark before it looked for open captures. The mark is read first: a raise that has ended since then shows in
@@ -53,7 +54,8 @@ static void all_streams(bool raised) {
 RARE void capture_opens(uint64_t key, uint64_t context, int device) {
     if (!key || !(streams_wanted() & ~(uint32_t)STREAMS_KNOWN))
         return;
-    for (int i = 0; i < CAPTURES; i++) {
+    int i = 0;
+    for (; i < CAPTURES; i++) {
         uint64_t free = 0;
         if (__atomic_compare_exchange_n(&captures[i].key, &free, TAKEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
             __atomic_store_n(&captures[i].context, context, __ATOMIC_RELAXED);
@@ -62,6 +64,8 @@ RARE void capture_opens(uint64_t key, uint64_t context, int device) {
             break;
         }
     }
+    if (i == CAPTURES)
+        __atomic_fetch_add(&further, 1, __ATOMIC_RELAXED);
     if (__atomic_fetch_add(&captures_open, 1, __ATOMIC_SEQ_CST) == 0)
         invalidate_decisions();
     POINT(capture_counted);
@@ -83,18 +87,49 @@ RARE void capture_closes(uint64_t key) {
             return;
         }
     }
+    uint32_t left = OVERLAP_RELAXED(further);
+    while (key && left &&
+           !__atomic_compare_exchange_n(&further, &left, left - 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    if (key && left)
+        closed();
 }
 
-void captures_context_ended(uint64_t context, int device) {
-    for (int i = 0; OVERLAP_RELAXED(captures_open) && i < CAPTURES; i++) {
-        const uint64_t key = __atomic_load_n(&captures[i].key, __ATOMIC_ACQUIRE);
-        if (key && key != TAKEN &&
-            (context ? OVERLAP_RELAXED(captures[i].context) == context : OVERLAP_RELAXED(captures[i].device) == device))
+bool capture_is_open(uint64_t key) {
+    bool found = false;
+    for (int i = 0; key && OVERLAP_RELAXED(captures_open) && i < CAPTURES; i++)
+        found |= OVERLAP_RELAXED(captures[i].key) == key;
+    return found;
+}
+
+/* The key of an entry that is of the context, or 0. */
+static uint64_t key_of(int entry, uint64_t context, int device) {
+    const uint64_t key = __atomic_load_n(&captures[entry].key, __ATOMIC_ACQUIRE);
+    const uint64_t its = OVERLAP_RELAXED(captures[entry].context);
+    const bool is_of =
+        context ? its == context : OVERLAP_RELAXED(captures[entry].device) == device && !context_is_made(its);
+    return key != TAKEN && is_of ? key : 0;
+}
+
+uint32_t captures_of_context(uint64_t context, int device) {
+    uint32_t found = 0;
+    for (int i = 0; OVERLAP_RELAXED(captures_open) && i < CAPTURES; i++)
+        found += key_of(i, context, device) != 0;
+    return found;
+}
+
+void captures_context_ended(uint64_t context, int device, uint32_t count) {
+    for (int i = 0; count && i < CAPTURES; i++) {
+        const uint64_t key = key_of(i, context, device);
+        if (key) {
             capture_closes(key);
+            count--;
+        }
     }
 }
 
 void captures_forked(void) {
     memset(captures, 0, sizeof captures);
     captures_open = 0;
+    further = 0;
 }

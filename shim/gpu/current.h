@@ -25,6 +25,11 @@ static inline int current_ordinal(enum vendor vendor) {
     return current_context(vendor) && this_thread.device[vendor] ? this_thread.device[vendor] - 1
                                                                  : query_ordinal(vendor);
 }
+/* Contexts that the program has made. Those of a device that it has not made are the primary one, and green ones, which are parts
+ * of it: they end together. */
+void context_made(uint64_t context);
+void context_unmade(uint64_t context);
+bool context_is_made(uint64_t context);
 /* A call may have changed the current context of this thread. */
 static inline void current_is_unknown(enum vendor vendor) {
     this_thread.context[vendor] = 0;

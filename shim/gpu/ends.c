@@ -16,7 +16,8 @@ static bool belongs(const struct handle *handle, const struct handle_scope *scop
     case HANDLES_OF_CONTEXT:
         return handle_is_everywhere(handle) || handle->context == scope->value;
     case HANDLES_OF_DEVICE:
-        return handle_is_everywhere(handle) || handle->device == (int)scope->value;
+        return handle_is_everywhere(handle) ||
+               (handle->device == (int)scope->value && !context_is_made(handle->context));
     default:
         origin = handle_origin(handle);
         return handle->kind == (uint32_t)scope->value && handle->owner == 0 && !(origin && !handle_is_ending(origin));

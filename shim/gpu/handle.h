@@ -25,7 +25,8 @@ enum handle_kind {
 enum handle_mark {
     HANDLE_REFUSED = 1,         /* a changed launch was refused */
     HANDLE_OCCUPANCY_ASKED = 2, /* the program has queried the occupancy */
-    HANDLE_ENDING = 4           /* a call that may end it is in progress; not shared by its other forms */
+    HANDLE_ENDING = 4,          /* a call that may end it is in progress; not shared by its other forms */
+    HANDLE_COMMUNICATES = 8     /* it was captured as communication: graphs do not tell who launched */
 };
 
 /* NVIDIA: an attribute of a kernel that we change (cuda/attribute.c). Under the lock. A CUkernel has a value for each

@@ -180,6 +180,12 @@ static struct stream *find_stream(struct request *request, bool captured) {
     return captured ? &no_stream : stream;
 }
 
+static void mark_communication(const struct request *request) {
+    struct handle *const kernel = handle_find(request->function);
+    if (kernel)
+        handle_mark(kernel, HANDLE_COMMUNICATES);
+}
+
 /* Notes what this launch is the first to show of its stream. */
 static void first_of_stream(const struct request *request, struct stream *stream, bool communicates) {
     const bool wide = communicates && is_wide(request, request->device);
@@ -200,6 +206,8 @@ vendor_result launch_slow(struct request *request) {
     struct stream *const stream = find_stream(request, captured);
     struct handle *const handle = find_or_decide(request, epoch, &decision);
     const struct device *const device = streams_tracked() ? request->device : NULL;
+    if (captured && decision.communicates)
+        mark_communication(request);
     if (device && stream != &no_stream)
         first_of_stream(request, stream, decision.communicates);
     const uint32_t serial = OVERLAP_LOAD(stream->serial);

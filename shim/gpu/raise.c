@@ -207,7 +207,8 @@ RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
 /* ---- Priorities ---- */
 
 void raise_set(struct stream *stream, bool raised) {
-    const struct device *const device = device_cached(stream->vendor, OVERLAP_RELAXED(stream->device));
+    const struct device *const device =
+        device_cached((enum vendor)OVERLAP_RELAXED(stream->vendor), OVERLAP_RELAXED(stream->device));
     if (raised == OVERLAP_RELAXED(stream->raised) || (raised && !device_is_ranged(device)))
         return;
     if (device &&
@@ -246,16 +247,17 @@ RARE void raise_apply(struct stream *stream) {
     stream_release(stream);
 }
 
-/* The stream is new, so its mark is free. A capture that has begun since the caller looked may not have seen it. */
+/* A capture that has begun since the caller looked may not have seen the stream, which is new. */
 void raise_created(struct stream *stream, bool raised) {
     if (stream == &no_stream)
         return;
-    stream_try_raising(stream);
+    const bool held = stream_hold_raising(stream);
     __atomic_store_n(&stream->created, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->touched, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->wanted, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->raised, raised, __ATOMIC_RELAXED);
     if (__atomic_load_n(&captures_open, __ATOMIC_SEQ_CST))
         raise_set(stream, false);
-    stream_release(stream);
+    if (held)
+        stream_release(stream);
 }

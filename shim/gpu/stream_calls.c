@@ -72,11 +72,13 @@ vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
     if (!streams_tracked() || (uintptr_t)stream <= STREAM_PER_THREAD)
         return real(stream);
     struct stream *const known = stream_find(stream, hook_default(hook));
+    const uint64_t key = (uint64_t)(uintptr_t)stream;
+    const bool captures = capture_is_open(key);
     stream_ends(known);
     const vendor_result result = real(stream);
     stream_ended(known, result == VENDOR_SUCCESS);
-    if (result == VENDOR_SUCCESS)
-        capture_closes((uint64_t)(uintptr_t)stream);
+    if (captures && result == VENDOR_SUCCESS)
+        capture_closes(key);
     return result;
 }
 

@@ -43,12 +43,12 @@ static uint32_t mark(uint32_t kind) {
     return thread_id() << 2 | kind;
 }
 
-bool stream_hold(struct stream *stream) {
+static bool hold(struct stream *stream, uint32_t kind) {
     if (stream == &no_stream)
         return false;
     for (int tries = 0; tries < 100; tries++) {
         uint32_t free = 0;
-        if (__atomic_compare_exchange_n(&stream->changing, &free, mark(HELD), false, __ATOMIC_SEQ_CST,
+        if (__atomic_compare_exchange_n(&stream->changing, &free, mark(kind), false, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED))
             return true;
         POINT(hold_waits);
@@ -57,6 +57,14 @@ bool stream_hold(struct stream *stream) {
             break;
     }
     return false;
+}
+
+bool stream_hold(struct stream *stream) {
+    return hold(stream, HELD);
+}
+
+bool stream_hold_raising(struct stream *stream) {
+    return hold(stream, RAISING);
 }
 
 void stream_release(struct stream *stream) {
@@ -107,8 +115,8 @@ static struct stream *record_new(enum vendor vendor, uint64_t key, uint64_t cont
                                  .device = NO_DEVICE,
                                  .is_default = is_default,
                                  .judged = {.is_default = is_default, .is_fixed = vendor == VENDOR_HIP}};
-    /* A thread may still look at the former stream. */
-    for (size_t i = 0; i < sizeof fresh / sizeof(uint64_t); i++)
+    /* A thread may still look at the former stream, or be about to raise it: its mark stays. */
+    for (size_t i = 0; i < offsetof(struct stream, changing) / sizeof(uint64_t); i++)
         __atomic_store_n((uint64_t *)made + i, ((const uint64_t *)&fresh)[i], __ATOMIC_RELAXED);
     if (map_put(&numbers, key, number))
         return made;
@@ -256,7 +264,8 @@ static bool is_of(const struct stream *stream, enum vendor vendor, uint64_t cont
     const int its = OVERLAP_RELAXED(stream->device);
     return OVERLAP_RELAXED(stream->handle) && OVERLAP_RELAXED(stream->vendor) == vendor &&
            (context ? OVERLAP_RELAXED(stream->context) == context
-                    : its == device || (its == NO_DEVICE && !OVERLAP_RELAXED(stream->is_default)));
+                    : (its == device || (its == NO_DEVICE && !OVERLAP_RELAXED(stream->is_default))) &&
+                          !context_is_made(OVERLAP_RELAXED(stream->context)));
 }
 
 void streams_context_ends(enum vendor vendor, uint64_t context, int device) {

@@ -39,14 +39,13 @@ struct stream {
     /* Priority. Written by the holder of the mark `changing`, which is exchanged (streams.c): the holder is a thread that
      * changes the priority, the program's own change, or the end of the stream. `wanted` is also written by a judgement, and by the
      * first launch of a graph. */
-    uint8_t wanted;    /* the rule wants it raised */
-    uint8_t raised;    /* the driver has our priority; under `observe`: would have it */
-    uint8_t touched;   /* we have set its priority at some time: from then on `own` answers the program's questions */
-    uint8_t created;   /* raised at its creation (`created_by`): the rule leaves it alone */
-    uint8_t met_wait;  /* something has waited for it since it communicated for the first time; any thread */
-    uint8_t carries;   /* has carried a launch, so the rule judges it; under the lock */
-    int32_t own;       /* priority, as the program set it */
-    uint32_t changing; /* the mark: thread id and why; 0: none. In one total order with captures_open (captures.c) */
+    uint8_t wanted;   /* the rule wants it raised */
+    uint8_t raised;   /* the driver has our priority; under `observe`: would have it */
+    uint8_t touched;  /* we have set its priority at some time: from then on `own` answers the program's questions */
+    uint8_t created;  /* raised at its creation (`created_by`): the rule leaves it alone */
+    uint8_t met_wait; /* something has waited for it since it communicated for the first time; any thread */
+    uint8_t carries;  /* has carried a launch, so the rule judges it; under the lock */
+    int32_t own;      /* priority, as the program set it */
 
     /* For the page, under the lock. */
     uint32_t record;  /* of the page, + 1; 0: none */
@@ -61,6 +60,10 @@ struct stream {
     uint32_t communications;      /* launches of communication so far, for windows */
     uint64_t gone_work;           /* of judged.work: what no thread holds in its own table (struct work) */
     struct overlap_judged judged; /* under the lock, but for `waited` and what a launch is the first to show */
+
+    /* The mark: thread id and why; 0: none. In one total order with captures_open (captures.c). The last one, because it stays
+     * when the record is used again: a thread that was about to raise the former stream may hold it. */
+    _Alignas(uint64_t) uint32_t changing;
 };
 
 /* ---- Records ---- */
@@ -108,6 +111,8 @@ bool stream_hold(struct stream *stream);
 void stream_release(struct stream *stream);
 /* The same to raise it, or give it back, without waiting. False: it is marked already. */
 bool stream_try_raising(struct stream *stream);
+/* The same for a stream that is new: waits, because its record may be marked for the one before. */
+bool stream_hold_raising(struct stream *stream);
 /* Is a thread raising it, or giving it back, now? */
 bool stream_is_raising(const struct stream *stream);
 

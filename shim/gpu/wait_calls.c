@@ -117,6 +117,8 @@ vendor_result context_wait_body(ENTRY) {
         return result;
     if (streams_wanted() & STREAMS_WINDOWS)
         context_waited(hook_vendor(hook), current_context(hook_vendor(hook)));
+    if (streams_tracked())
+        device_waited(current_device(hook_vendor(hook)));
     count_host_wait();
     return result;
 }

@@ -28,8 +28,7 @@ static struct device *device_of(const struct stream *stream) {
 
 /* Adds to the waits of the stream's device. The one thread that finds a judgement due, and exchanges the number at which it is
  * due, judges. Not inline, nor is the function below: they would cost every wait the registers that they save. */
-RARE __attribute__((noinline)) static void add_waits(const struct stream *stream, uint32_t *own, uint32_t step) {
-    struct device *const device = device_of(stream);
+RARE __attribute__((noinline)) static void add_waits(struct device *device, uint32_t *own, uint32_t step) {
     if (!device)
         return;
     const uint64_t waits = __atomic_add_fetch(&device->waits, step, __ATOMIC_RELAXED);
@@ -62,7 +61,7 @@ static void count_wait(struct stream *stream) {
     uint32_t *const own = launcher ? &launcher->waits[ordinal] : NULL;
     const uint32_t step = own ? step_of(own) : 1;
     if (step)
-        add_waits(stream, own, step);
+        add_waits(device_of(stream), own, step);
     if (OVERLAP_RELAXED(stream->judged.communicates))
         communication_waited(stream);
 }
@@ -84,12 +83,29 @@ void stream_waited(struct stream *stream, bool behind) {
 void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream) {
     struct stream *known = (uintptr_t)stream > STREAM_PER_THREAD ? stream_of_key((uint64_t)(uintptr_t)stream)
                                                                  : stream_find(stream, null_stream);
+    if (known == &no_stream && (uintptr_t)stream <= STREAM_PER_THREAD) {
+        device_waited(current_device(default_vendor(null_stream)));
+        return;
+    }
     if (__builtin_expect(known->is_default, 0)) {
         const uint64_t blocking = OVERLAP_RELAXED(known->blocking);
         window_closes(known);
-        known = blocking / ONE_BLOCKING == 1 ? stream_at((uint32_t)blocking) : &no_stream;
+        if (blocking / ONE_BLOCKING != 1) {
+            device_waited(device_of(known));
+            return;
+        }
+        known = stream_at((uint32_t)blocking);
     }
     stream_waited(known, true);
+}
+
+/* Few count, because a stream that is waited for now and then must be found waited for at each judgement. Else a program that
+ * waits for streams at first, and for contexts later, would never be judged again. */
+void device_waited(struct device *device) {
+    enum { OTHERS = 16 };
+    if (device && !OVERLAP_RELAXED(captures_open) &&
+        __atomic_add_fetch(&device->others, 1, __ATOMIC_RELAXED) % OTHERS == 0)
+        add_waits(device, NULL, 1);
 }
 
 RARE void context_waited(enum vendor vendor, uint64_t context) {

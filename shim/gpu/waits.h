@@ -10,7 +10,9 @@ void stream_waited(struct stream *stream, bool behind);
 /* The same for a stream by its handle; for the legacy default stream its context's only blocking stream, if there is
  * only one. */
 void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream);
-/* The host waits for a context: closes its windows, and counts for nothing else. */
+/* The host waits for all of a device's context, or a default stream: that counts for no stream, but judgements come due. */
+void device_waited(struct device *device);
+/* The host waits for a context: closes its windows. */
 void context_waited(enum vendor vendor, uint64_t context);
 
 #pragma GCC visibility pop

@@ -116,11 +116,11 @@ hipError_t hip_device_reset_body(ENTRY) {
     REAL_OR_RETURN(hipDeviceReset);
     const uint64_t context = armed_and_ready(VENDOR_HIP) ? hip_context() : 0;
     const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, context);
+    const uint32_t captures = context ? captures_of_context(context, NO_DEVICE) : 0;
     streams_context_ends(VENDOR_HIP, context, NO_DEVICE);
     const hipError_t result = real();
     handle_ended(&ending, result == VENDOR_SUCCESS);
-    if (result == VENDOR_SUCCESS)
-        captures_context_ended(context, NO_DEVICE);
+    captures_context_ended(context, NO_DEVICE, result == VENDOR_SUCCESS ? captures : 0);
     streams_context_ended(VENDOR_HIP, context, NO_DEVICE, result == VENDOR_SUCCESS);
     return result;
 }

@@ -455,3 +455,30 @@ def test_a_fork(state: str, iterations: Iterations) -> None:
     done = iterations(f"{again(STYLE_0, 6)} {state}begin F {'' if state else STYLE_0}", 5)
     assert done.stdout == ""
     assert raised(done)[-1] == ("0" if state else "5")
+
+
+def test_communication_in_a_graph_is_known_by_the_library_that_was_captured(iterations: Iterations) -> None:
+    """Its kernels have names of their own. A graph that holds it counts as large (docs/explanation/limits.md)."""
+    policy = AUTO + '\ncommunication: {libraries: ["waiting*"]}'
+    words = "n:2 n:1 B:2 k:2:100 G B:1 j:1:1000 G:6 begin g:2 g:1:1 s:2"
+    assert {one["priority"] for one in iterations(words, 60, policy).in_graphs} == {0}
+    assert {one["priority"] for one in iterations(words, 60).in_graphs if one["kernel"] == "k"} == {0, -5}
+
+
+@pytest.mark.parametrize("waits", ["x", "s:0"], ids=["for the context", "for the default stream"])
+def test_what_was_raised_is_given_back_though_nothing_waits_for_a_stream_any_more(
+    iterations: Iterations, waits: str
+) -> None:
+    """Stream 2 has nearly all of the work in the second phase, and no wait names a stream."""
+    first = " ".join(["k:2:8 j:1:1000 s:2 r:1:1 e:1"] * 20)
+    done = iterations(f"{first} begin k:2:1000 j:1:8 {waits}", 2000)
+    assert raised(done)[19] == "5" and raised(done)[-1] == "0"
+
+
+def test_more_streams_than_the_page_has_records_for(iterations: Iterations) -> None:
+    """34 are raised. The last line does not say that these are all."""
+    words = " ".join(f"k:{stream}:1 s:{stream}" for stream in range(2, 36))
+    done = iterations(f"{words} j:1:1000 s:1", 60)
+    assert (
+        done.report["processes"][0]["launches"] and "raised 16 of at least 16 streams" in done.report["verdict"]["done"]
+    )

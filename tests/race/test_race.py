@@ -70,6 +70,24 @@ def test_a_stream_whose_end_could_not_wait_for_the_raise(race: Race) -> None:
     assert (raised(done), done.stdout) == ("00", "priority 0 0\n")
 
 
+def test_a_stream_is_destroyed_while_another_capture_begins_at_its_handle(race: Race) -> None:
+    """Only a capture that was open before the end of the stream ends with it: this one sees no raised stream."""
+    order = "1:stream_gone 2:begin 2:captures 1:end 2:captured 2:end"
+    first, captured = f"n:3 n:4 n:5 {RAISES} s:2", "n:6 B:6 @captures @captured r:5:6 w:2:5 k:2:8 r:6:2 w:6:6 G:2 g:6"
+    done = race(order, first, "d:3", captured, "k:2:8", policy=AUTO)
+    assert {launch["priority"] for launch in done.in_graphs} == {0}
+
+
+def test_a_record_that_is_marked_for_the_stream_before(race: Race) -> None:
+    """The mark stays when the record is used again: else the capture does not see that the stream is being raised."""
+    order = (
+        "1:raise_looked 2:begin 2:end 1:raise_marked 3:begin 3:raise_looked 1:raise_sets "
+        "4:begin 4:hold_waits 1:end 4:end 3:end"
+    )
+    words = f"n:1 n:2 {RAISES}", "s:2", "d:2", "n:2 k:2:8 c:2 s:2", "B:2 k:2:8 G:2 g:1", "k:2:8"
+    assert {launch["priority"] for launch in race(order, *words, policy=AUTO).in_graphs} == {0}
+
+
 @pytest.mark.parametrize("order", [WAITS, EARLY.format(point="raise_looked")], ids=["waits", "before the mark"])
 def test_the_program_sets_a_priority_while_the_stream_is_raised(order: str, race: Race) -> None:
     """The call waits for the raise, so the program's priority is the last one. A raise that is marked later asks then

@@ -45,7 +45,10 @@ def test_a_program_without_a_gpu_has_no_set(overlap: Run, tmp_path: Path) -> Non
     (tmp_path / "program").write_text("#!/bin/sh\necho 0.1 ms an iteration\n")
     (tmp_path / "program").chmod(0o755)
     done = overlap("tune", *STENCIL, "--", "./program", cwd=tmp_path)
-    assert done.returncode == 0 and "tries no variables: no process of the first run used a GPU" in done.stderr
+    assert done.returncode == 1 and "no process of the first run used a GPU where the library saw it" in done.stderr
+    assert "`overlap doctor ./program` says why" in done.stderr
+    again = overlap("tune", "--resume", "tune-1", cwd=tmp_path)
+    assert again.returncode == 1 and "no process of the first run used a GPU" in again.stderr
 
 
 def test_a_program_that_fails_under_observe_runs_as_it_is(overlap: Run, tmp_path: Path) -> None:

@@ -46,7 +46,6 @@ _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "N
 RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
 # The interpreter, the loader and the C library read these when a process starts.
 _READ_AT_THE_START = ("PYTHON", "LANG", "LC_", "LD_PRELOAD")
-_START_PROGRAMS = (("tune",), ("demo",))  # they take signals, and locks that only their end gives back
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 # Each collects all tests and makes what sessions share for itself: more would cost more than they bring.
 _MOST_WORKERS = 8
@@ -179,7 +178,7 @@ def overlap(clean_environment: dict[str, str]) -> Run:
 
     def run(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
         of_a_process = any(name.startswith(_READ_AT_THE_START) for name in env or ())
-        if of_a_process or not more.keys() <= {"cwd"} or arguments[:1] in _START_PROGRAMS:
+        if of_a_process or not more.keys() <= {"cwd"}:
             return process(*arguments, env=env, **more)
         return in_process.overlap(arguments, {**environment, **(env or {})}, **more)
 

@@ -9,11 +9,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from pyshim.cli import main, ui
+from pyshim.tune.search import FILE
 
 
 def overlap(
@@ -22,7 +23,7 @@ def overlap(
     """Return exit status, stdout and stderr. env: all variables; None: those of this process."""
     files = [os.memfd_create(name) for name in ("stdout", "stderr")]
     try:
-        with _surroundings(env, cwd), _output(files):
+        with _surroundings(env, cwd), _output(files), _searches():
             status = _status([os.fspath(argument) for argument in arguments])
         out, err = map(_read, files)
     finally:
@@ -72,6 +73,24 @@ def _output(files: Sequence[int]) -> Iterator[None]:
         for number, file in enumerate(kept, 1):
             os.dup2(file, number)
             os.close(file)
+
+
+@contextmanager
+def _searches() -> Iterator[None]:
+    """Give back the folders of `overlap tune`, which it holds until its process ends."""
+    before = set(_held())
+    try:
+        yield
+    finally:
+        for descriptor in set(_held()) - before:
+            os.close(descriptor)
+
+
+def _held() -> Iterator[int]:
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # that of the folder itself is closed
+            if os.readlink(f"/proc/self/fd/{name}").endswith(f"/{FILE}"):
+                yield int(name)
 
 
 def _writer(number: int) -> TextIO:

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pyshim import _native
-from tests import needs
+from tests import in_process, needs
 from tools.checks import shim_build
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,6 +44,8 @@ settings.load_profile("tests")
 _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "NCCL_")
 # The runtime of a library built with a sanitizer (tools/checks/sanitizer.py): preloaded before all else.
 RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
+# The interpreter, the loader and the C library read these when a process starts.
+_READ_AT_THE_START = ("PYTHON", "LANG", "LC_", "LD_PRELOAD")
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 # Each collects all tests and makes what sessions share for itself: more would cost more than they bring.
 _MOST_WORKERS = 8
@@ -168,8 +170,19 @@ def overlap_run(clean_environment: dict[str, str]) -> Run:
 
 @pytest.fixture(scope="session")
 def overlap(clean_environment: dict[str, str]) -> Run:
-    """On a busy machine anything may take the two seconds after which progress is said."""
-    return _runner(("-m", "pyshim"), {**clean_environment, "OVERLAP_PROGRESS": "off"})
+    """The command in this process (in_process.py), or in one of its own where that is part of what is asked for.
+
+    On a busy machine anything may take the two seconds after which progress is said."""
+    environment = {**clean_environment, "OVERLAP_PROGRESS": "off"}
+    process = _runner(("-m", "pyshim"), environment)
+
+    def run(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
+        of_a_process = any(name.startswith(_READ_AT_THE_START) for name in env or ())
+        if of_a_process or not more.keys() <= {"cwd"}:
+            return process(*arguments, env=env, **more)
+        return in_process.overlap(arguments, {**environment, **(env or {})}, **more)
+
+    return run
 
 
 @pytest.fixture(scope="session")

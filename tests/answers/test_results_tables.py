@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs import programs, table, write
-from tools.docs.table import Table
+from tools.docs import programs, table
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,21 +49,6 @@ def test_a_changed_footprint_is_seen(answers: Answers, copy: Path) -> None:
     assert "21568" in before
     planned.write_text(before.replace("21568", "30016"), encoding="utf-8")
     assert answers(copy, "--check", "sizes-by-kernel").returncode == 1
-
-
-def test_a_page_without_the_markers_is_not_written(answers: Answers, copy: Path) -> None:
-    page = (copy / PAGE).read_text(encoding="utf-8").replace("write.py: costs -->", "-->")
-    (copy / PAGE).write_text(page, encoding="utf-8")
-    done = answers(copy, "--write", "costs")
-    assert done.returncode == 1
-    assert "needs one `<!-- tools/docs/write.py: costs -->`" in done.stderr
-    assert (copy / PAGE).read_text(encoding="utf-8") == page
-
-
-def test_an_unknown_name(answers: Answers) -> None:
-    done = answers(ROOT, "--check", "size")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "nothing is called size; known: reasons, keys, " in done.stderr
 
 
 # ---- The page and the files ----
@@ -220,28 +204,3 @@ def test_what_the_page_says_of_foreign_programs_is_in_the_data() -> None:
 
 
 # ---- What computes them ----
-
-
-def test_a_table_goes_between_its_markers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Table(("x", "y"), [["one", 2], ["two", None]])
-    page = tmp_path / "docs" / "page.md"
-    page.parent.mkdir()
-    page.write_text("a\n<!-- tools/docs/write.py: t -->\nold\n<!-- end -->\nb\n", encoding="utf-8")
-    monkeypatch.setattr(write, "ROOT", tmp_path)
-    monkeypatch.setitem(write.PARTS, "t", made.markdown)
-    rows = "| x | y |\n| :-- | --: |\n| one | 2 |\n| two | – |"
-    wanted = {page: f"a\n<!-- tools/docs/write.py: t -->\n{rows}\n<!-- end -->\nb\n"}
-    assert write.page_with("t") == wanted
-    page.write_text(wanted[page], encoding="utf-8")
-    assert write.page_with("t") == wanted
-    assert Table(("x", "y"), [["a, b", None]]).csv() == 'x,y\n"a, b",\n'
-
-
-def test_spans_and_percents() -> None:
-    assert table.percent(-0.04) == "0.0" and table.percent(3.14) == "+3.1"
-    assert table.span([1.0, None, -2.0]) == "-2.0 to +1.0" and table.span([0.01, -0.01]) == "0.0"
-
-
-def test_a_missing_file_names_its_command(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"correctness\.json is missing: `tools/gpu/run correctness` measures it"):
-        programs.checks(tmp_path)

@@ -16,7 +16,7 @@ from pyshim.doctor.around import CONNECTIONS, TABLE
 
 @pytest.mark.parametrize("variable", TABLE, ids=lambda variable: variable.name)
 def test_each_variable_of_the_table(look: Look, variable) -> None:
-    value = variable.values[0] if variable.values else "1"
+    value = variable.values[-1].upper() if variable.values else "1"
     ((state, sentence, hint),) = look("variables", **{variable.name: value})
     assert (state, hint) == ("fail" if variable.stops else "warn", variable.hint)
     assert sentence == f"{variable.name}={value}: {variable.sentence}"
@@ -44,6 +44,7 @@ def test_variables_that_change_nothing(look: Look) -> None:
         ({"SLURM_JOB_ID": "7", "OVERLAP_TABLE": "x"}, "ok", "a policy is set around this command"),
         ({"SLURM_JOB_ID": "7", "SLURM_TASK_PROLOG": "/p"}, "ok", "SLURM_TASK_PROLOG=/p"),
         ({"SLURM_JOB_ID": "7", "SLURM_EXPORT_ENV": "NONE"}, "warn", "SLURM_EXPORT_ENV=NONE"),
+        ({"SLURM_JOB_ID": "7", "SLURM_EXPORT_ENV": "PATH,HOME"}, "warn", "SLURM_EXPORT_ENV=PATH,HOME"),
     ],
 )
 def test_slurm(look: Look, environment: dict[str, str], state: str, words: str) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 import unicodedata
 from html.parser import HTMLParser
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
-from pyshim.cli import main
+from tests.in_process import overlap
 
 _LOADING = {"a", "audio", "base", "embed", "form", "frame", "iframe", "image", "img", "link", "object", "script"}
 _LOADING |= {"video"}
@@ -24,28 +22,9 @@ class Said(NamedTuple):
 
 def ask(*arguments: str) -> Said:
     """Raises AssertionError for a traceback, for characters that a terminal obeys, and for JSON that is none."""
-    kept, made = [os.dup(1), os.dup(2)], [os.memfd_create(name) for name in ("out", "err")]
-    theirs = sys.stdout, sys.stderr
-    theirs[0].flush()
-    try:
-        for number in (0, 1):
-            os.dup2(made[number], number + 1)
-        sys.stdout, sys.stderr = _stream(1), _stream(2)
-        try:
-            status = main(arguments)
-        except SystemExit as ended:  # argparse's
-            status = int(ended.code or 0)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        sys.stdout, sys.stderr = theirs
-        for number in (0, 1):
-            os.dup2(kept[number], number + 1)
-        texts = [_read(file) for file in made]
-        for file in (*kept, *made):
-            os.close(file)
-    said = Said(status, *texts)
-    assert status in (0, 1, 2) and "Traceback" not in said.err, f"{arguments}: {status}\n{said.err[-5000:]}"
+    done = overlap(arguments)
+    said = Said(done.returncode, done.stdout, done.stderr)
+    assert said.status in (0, 1, 2) and "Traceback" not in said.err, f"{arguments}: {said.status}\n{said.err[-5000:]}"
     assert not unprintable(said.err), f"{arguments}: {unprintable(said.err)}: {said.err[-2000:]!r}"
     assert not unprintable(said.out), f"{arguments}: {unprintable(said.out)}: {said.out[-2000:]!r}"
     if said.out and "--json" in arguments:
@@ -56,14 +35,6 @@ def ask(*arguments: str) -> Said:
 
 def _no_number(text: str) -> None:
     raise AssertionError(f"{text} is no JSON")
-
-
-def _stream(file: int) -> TextIO:
-    return open(file, "w", encoding="utf-8", closefd=False)
-
-
-def _read(file: int) -> str:
-    return os.pread(file, os.fstat(file).st_size, 0).decode("utf-8")
 
 
 def unprintable(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from tools.gpu import machine, needs
+from tools.gpu import machine
 from tools.gpu.foreign import __main__ as runner
-from tools.gpu.foreign.programs import PROGRAMS, Program
-from tools.gpu.sets import BY_NAME
+from tools.gpu.foreign.programs import Program
 
 ROOT = Path(__file__).parents[2]
 SOURCE = "owner/repository 0123456789012345678901234567890123456789"
@@ -109,46 +107,3 @@ def test_results_that_differ_are_said(ran: Any, tmp_path: Path, capsys: pytest.C
     assert status == 1 and "own" not in {row["arm"] for row in rows}
     assert len(rows) == 4, "one failure leaves the other arms"
     assert "foreign: one, own: its check failed: rate 5" in capsys.readouterr().err
-
-
-def test_a_program_that_fails_twice_is_left(ran: Any, tmp_path: Path) -> None:
-    (tmp_path / "built" / "comd" / "plain").write_text("#!/bin/sh\necho broken; exit 3\n")
-    status, made, rows = ran("--only", "one", "--processes", "4")
-    assert status == 1 and rows == [] and len([row for row in made["rows"] if "failed" in row]) == 1, "after the first"
-    assert made["rows"][-1]["failed"] == "status 3: broken"
-
-
-def test_what_it_lacks_is_said(ran: Any) -> None:
-    status, made, rows = ran("--only", "two", "three", "four")
-    assert status == 1 and rows == []
-    assert made["not_measured"][0] == "two: needs 2 GPUs"
-    assert f"built/xsbench: build {SOURCE}, and put it there" in made["not_measured"][1]
-    assert made["not_measured"][2] == "four: the Python module nobody_has_this"
-
-
-def test_no_process_begins_after_the_limit(ran: Any) -> None:
-    status, made, rows = ran("--only", "one", "--limit", "-1")
-    assert status == 1 and rows == [] and "out of time" in made["not_measured"][0]
-
-
-def test_parts_are_all_of_it(ran: Any) -> None:
-    parts = [ran("--part", f"{part}/2", "--processes", "1")[1] for part in (1, 2)]
-    assert [row["program"] for row in parts[0]["rows"]].count("one") == 5
-    assert [len(part["not_measured"]) for part in parts] == [1, 2], "three in the first, two and four in the second"
-
-
-def test_every_program_says_where_it_comes_from_and_what_was_changed() -> None:
-    names = [program.name for program in PROGRAMS]
-    assert len(set(names)) == len(names)
-    for program in PROGRAMS:
-        assert program.changed and program.streams, program.name
-        if program.source and not program.folder.startswith(("fsdp", "torchao")):
-            assert re.match(r"[\w.-]+/[\w.-]+ [0-9a-f]{40}", program.source), program.name
-        re.compile(program.number), re.compile(program.check)
-    assert needs.missing(BY_NAME["foreign"].needs, 0), "a folder by the variable FOREIGN"
-
-
-def test_what_is_kept_is_of_the_list() -> None:
-    with (ROOT / "tools/gpu/results/foreign.csv").open(newline="") as file:
-        kept = {row["program"].partition(",")[0] for row in csv.DictReader(file)}
-    assert kept <= {program.name for program in PROGRAMS}

@@ -1,4 +1,4 @@
-"""Profilers, with stand-ins for what this machine lacks: what is missing, limits, files. No GPU."""
+"""Profilers beside the library, with stand-ins for what this machine lacks. No GPU."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import pytest
 
 from tools.gpu import product, profilers
 from tools.gpu.build import NotBuilt
-from tools.gpu.correctness.compare import Bench
-from tools.gpu.correctness.programs import AGGRESSIVE, Program
 
 NCU = """#!/bin/sh
 while [ "$1" != --log-file ]; do shift; done
@@ -89,38 +87,3 @@ def test_profilers_beside_us(beside: Path, capsys: pytest.CaptureFixture[str]) -
         "CUDA_INJECTION64_PATH: not measured: no CUPTI",
         "overlap-run, CUDA_INJECTION64_PATH: not measured: no CUPTI",
     ]
-
-
-def test_profilers_that_are_missing_hang_or_write_something_else(
-    beside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(profilers, "ARM", 3.0)
-    script(beside / "bin/ncu", NCU.replace('"ID"', '"Number"').replace("exec", "sleep 60 & exec"))
-    status, rows = profiled(beside)
-    assert rows["compute-sanitizer"] == {"not_measured": "compute-sanitizer is not in PATH"}
-    assert rows["ncu"]["unread"] == "profiler: KeyError('ID')" and rows["ncu"]["profiler"] == {}
-    assert rows["bare"]["exit_status"] == 0 and status == 1
-    assert "ncu: profiler: KeyError('ID')" in capsys.readouterr().err
-    script(beside / "bin/ncu", "#!/bin/sh\nsleep 60 & wait\n")
-    assert profiled(beside)[1]["ncu"]["exit_status"] == 124
-
-
-def test_profilers_keep_their_limit(beside: Path) -> None:
-    status, rows = profiled(beside, "--limit", "0")
-    assert status == 1 and rows["bare"] == {"not_measured": "out of time"}
-
-
-# ---- The limit of `correctness` ----
-
-
-def test_correctness_keeps_its_limit_and_names_what_it_did_not_run(tmp_path: Path) -> None:
-    environment = product.environment(tmp_path / "commands")
-    quick = Program("quick", "echo 1", counted="nobody", policies=("observe",), launches=False)
-    slow = Program("slow", "sh -c 'sleep 60 & wait'", counted="nobody", policies=("observe", AGGRESSIVE))
-    begun = time.monotonic()
-    bench = Bench(tmp_path, tmp_path / "runs", environment, begun + 6)
-    told: list[int] = []
-    rows = bench.all([quick, slow], 4, lambda rows: told.append(len(rows)))
-    assert time.monotonic() - begun < 15 and told == [1, 1]
-    assert [(row["program"], row["faults"]) for row in rows] == [("quick", [])]
-    assert bench.not_run == [f"slow: bare, bare again, observe, {AGGRESSIVE}"]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 from tools.gpu.whole import table
 from tools.gpu.whole.cells import put_together
-from tools.gpu.whole.measure import ARMS, GIB, PROCESSES, grouped
-from tools.gpu.whole.programs import LOOPS, Cell, Place, cells
 
 BARE = [[1.0], [1.02], [0.98], [1.0], [1.01], [0.99]]
 
@@ -45,28 +42,6 @@ def test_what_is_possible_is_the_longer_part() -> None:
     assert one(row("bare", computation=[1.2], communication=[0.4]))["possible"] == 0.0
 
 
-def test_an_arm_that_was_not_measured_has_no_column() -> None:
-    without = [one(row("bare"), row("default", 0.9))]
-    assert "own" not in table.table(without)
-    found = [one(row("bare"), row("observe"), row("default", 0.9), row("own", 0.7))]
-    assert "own" in table.table(found) and "-30.0" in table.table(found)
-
-
-def test_what_a_cell_lacks_is_named() -> None:
-    place = Place(Path("/bin"), "libnccl.so.2")
-    lacks = [place.lacks(cell) for cell in cells()]
-    without = "" if importlib.util.find_spec("torch") else "no Python module torch"
-    assert {said for cell, said in zip(cells(), lacks) if not cell.is_compiled} == {without}
-    assert {said for cell, said in zip(cells(), lacks) if cell.is_compiled} == {""}
-    assert set(LOOPS) <= {cell.program for cell in cells()}
-
-
-def test_every_program_is_of_one_family() -> None:
-    named = [name for programs in table.FAMILIES.values() for name in programs]
-    assert sorted(named) == sorted({cell.program for cell in cells()})
-    assert table.family({"program": "solver", "n": 128}) == table.SMALLEST
-
-
 def test_the_kept_table_has_the_last_of_each_cell(tmp_path: Path) -> None:
     machine = {"gpus": [{"name": "H"}], "driver": "1", "nccl": "2", "torch": "3", "begun": "2026-11-27T01:02:03"}
     totals = {"raised": 7, "launches": 9}
@@ -86,20 +61,3 @@ def test_what_is_wrong_is_said() -> None:
     assert one(row("bare"), row("default", broken="ended"))["wrong"] == ["a process failed: default"]
     assert one(row("bare"), row("default", broken="ended", cut=True))["wrong"] == []
     assert "wrong" in table.table([one(row("bare"), row("default", broken="ended"))])
-
-
-def test_stages_fit_the_machine(tmp_path: Any) -> None:
-    groups = grouped(cells())
-    assert [cell for group in groups for cell in group] == cells() and len(set(cells())) == len(cells())
-    for group in groups:
-        assert len(group) == 1 or all(cell.is_compiled for cell in group)
-        assert len(group) * len(ARMS) <= PROCESSES
-        assert len(group) == 1 or len(ARMS) * sum(cell.gib for cell in group) <= GIB
-        for cell in group:
-            assert Place(tmp_path, "nccl").command(cell, True, ["overlap-run"]).count("overlap-run") == 1
-
-
-def test_priorities_of_the_program_are_an_argument() -> None:
-    place = Place(Path("/bin"), "libnccl.so.2")
-    cell = Cell("host-stream", "", 128, 32)
-    assert place.command(cell, True, []) == ["/bin/stencil32", "libnccl.so.2", "host-stream", "128", "1"]

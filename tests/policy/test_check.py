@@ -1,4 +1,4 @@
-"""`overlap policy check` as a process: files, stdin, folders, exit statuses, long lines and other encodings."""
+"""`overlap policy check`: files, stdin, folders, exit statuses, long lines and other encodings."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ Check = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def check(tmp_path: Path, clean_environment: dict[str, str], library: object) -> Check:
+def check(tmp_path: Path, overlap: Check, clean_environment: dict[str, str], library: object) -> Check:
+    """With stdin, in a process of its own."""
+
     def run(*arguments: str, stdin: str | bytes = "") -> subprocess.CompletedProcess[str]:
+        if not stdin:
+            return overlap("policy", "check", *arguments, cwd=tmp_path)
         data = stdin.encode() if isinstance(stdin, str) else stdin
         command = [sys.executable, "-m", "pyshim", "policy", "check", *arguments]
         done = subprocess.run(

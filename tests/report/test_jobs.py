@@ -51,7 +51,7 @@ def run(top: Path, write_page, library) -> Callable[..., Path]:
         **more: object,
     ) -> Path:
         path = top / name
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
         for rank in range(ranks):
             page = write_page(
                 {"observe_only": launches},
@@ -121,8 +121,9 @@ def test_a_run_without_launches(run, top):
 def test_a_gpu_that_ranks_share_counts_once(run, top):
     """From the first page to the end of the last one."""
     run("r", ranks=3, host="one")
+    run("r", ranks=1, host="one", start=NOW + HOUR // 2)  # rank 0 alone came later
     (row,) = jobs(str(top)).programs
-    assert (row.gpus, row.seconds, row.ranks) == (1, HOUR, 3)
+    assert (row.gpus, row.seconds, row.ranks) == (1, HOUR + HOUR // 2, 3)
 
 
 @pytest.mark.parametrize("start", [0, NOW + 10 * HOUR], ids=["1970", "after its end"])

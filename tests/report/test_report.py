@@ -222,17 +222,18 @@ def test_missing_ranks_are_said(report, write_page):
 
 
 @pytest.mark.parametrize(
-    ("parents", "said_so"),
+    ("parents", "flags", "said_so"),
     [
-        pytest.param((1, 7), False, id="a child of the other"),
-        pytest.param((3, 3), False, id="children of one process that is the rank"),
-        pytest.param((1, 2), True, id="strangers"),
+        pytest.param((1, 7), 5, False, id="a child of the other"),
+        pytest.param((3, 3), 5, False, id="children of one process that is the rank"),
+        pytest.param((1, 2), 7, False, id="a forked child whose parent has gone"),
+        pytest.param((1, 2), 5, True, id="strangers"),
     ],
 )
-def test_a_rank_is_there_twice_only_if_no_process_has_started_the_other(report, write_page, parents, said_so):
+def test_a_rank_is_there_twice_only_if_no_process_has_started_the_other(report, write_page, parents, flags, said_so):
     (report / "run.json").unlink()
-    for pid, parent in zip((7, 8), parents):
-        write_page({"no_rule": 1}, pid=pid, parent=parent, rank=0, world=1)
+    for pid, parent, of_page in zip((7, 8), parents, (5, flags)):
+        write_page({"no_rule": 1}, pid=pid, parent=parent, flags=of_page, rank=0, world=1)
     assert [sentence.startswith("rank 0 was seen more than once") for sentence in said(report)] == [True] * said_so
 
 

@@ -1,0 +1,132 @@
+"""The simulated HIP runtime: the names of the real one, what each version refuses, and streams of three priorities."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.simgpu.hip import names
+
+
+def readelf(*arguments: object) -> str:
+    if shutil.which("readelf") is None:
+        pytest.skip("needs readelf: install binutils")
+    return subprocess.run(["readelf", "-W", *map(str, arguments)], capture_output=True, text=True, check=True).stdout
+
+
+def shown(library: Path) -> list[str]:
+    rows = [line.split() for line in readelf("--dyn-syms", library).splitlines()]
+    return sorted(row[7].replace("@@", "@") for row in rows if len(row) == 8 and row[3] == "FUNC" and row[6] != "UND")
+
+
+def test_names_have_the_version_nodes_of_the_real_one(runtimes: dict[int, Path]) -> None:
+    assert shown(runtimes[7]) == sorted(f"{name}@{node}" for name, node in names.exported(7))
+
+
+def test_an_older_one_goes_by_its_number_and_lacks_what_came_later(
+    on_hip: Any, runtimes: dict[int, Path], version: int
+) -> None:
+    asked = [name for name, _ in names.exported(7)]
+    run = on_hip(f"answer([[name for name in {asked} if hip.has(name)], hip.number('hipRuntimeGetVersion')])", version)
+    assert run.answer[0] == [name for name, _ in names.exported(version)]
+    assert run.answer[1] // 10_000_000 == version
+    assert f"libamdhip64.so.{version}" in readelf("-d", runtimes[version])
+
+
+SIZES = """
+f = hip.function(image([Kernel("k", static_shared=1024)]), "k")
+sizes = (0, 65536 - 1024, 65536 - 1023, 65536, 65537)
+"""
+
+
+def test_more_shared_memory_than_there_is(on_hip: Any, version: int) -> None:
+    run = on_hip(SIZES + "answer([hip.launch(f, 1, 64, size) for size in sizes]); os._exit(0)", version)
+    over = 2 if version == 5 else 0
+    assert run.answer == [0, 0, over, over, 1]
+
+
+@pytest.mark.parametrize("how", ["hipDeviceSynchronize", "hipStreamSynchronize", "hipStreamQuery", "hipFree"])
+def test_since_6_3_the_queue_dies_and_the_runtime_ends_the_process(on_hip: Any, how: str) -> None:
+    arguments = "" if how == "hipDeviceSynchronize" else ", None"
+    snippet = SIZES + f"hip.launch(f, 1, 64, 65536); answer(0); hip.code('{how}'{arguments})"
+    run = on_hip(snippet, 6, status=-6)
+    assert "HSA_STATUS_ERROR_INVALID_ALLOCATION" in run.stderr
+    assert [row["result"] for row in run.launches] == [0]
+
+
+def test_other_refusals(on_hip: Any, version: int) -> None:
+    run = on_hip(
+        """
+f = hip.function(image([Kernel("k", max_threads=256, arguments=[8])]), "k")
+one = hip.arguments(1)
+call = lambda *sizes, args=one, extra=None: hip.code("hipModuleLaunchKernel", f, *sizes, None, args, extra)
+answer([call(1, 1, 1, 256, 1, 1, 0), call(1, 1, 1, 257, 1, 1, 0), call(1, 1, 1, 1025, 1, 1, 0),
+        call(0, 1, 1, 64, 1, 1, 0), call(1, 1, 1, 0, 1, 1, 0), call(2**31 - 1, 1, 1, 64, 1, 1, 0),
+        call(1, 65537, 1, 64, 1, 1, 0), call(1, 1, 1, 64, 1, 1, 0, extra=one), call(1, 1, 1, 64, 1, 1, 0, args=None),
+        hip.launch(None, 1, 64), hip.launch(P(64), 1, 64), hip.launch(f, 1, 64, 0, P(12345))])
+""",
+        version,
+    )
+    assert run.answer == [0, 719, 1, 1, 9, 9, 1, 1, 1, 400, 400, 1]
+
+
+def test_the_last_error(on_hip: Any, version: int) -> None:
+    """Up to 6 each call sets it; from 7 on only those that fail."""
+    run = on_hip(
+        """
+last, name = lambda: hip.code("hipGetLastError"), hip.library.hipGetErrorName
+name.restype = C.c_char_p
+hip.code("hipSetDevice", 5); first = [last(), last()]
+hip.code("hipSetDevice", 5); hip.number("hipGetDeviceCount")
+answer([first, last(), name(101).decode(), name(719).decode()])
+""",
+        version,
+    )
+    assert run.answer == [[101, 0], 101 if version == 7 else 0, "hipErrorInvalidDevice", "hipErrorLaunchFailure"]
+
+
+def test_streams_say_what_they_are(on_hip: Any, version: int) -> None:
+    run = on_hip(
+        """
+least, greatest = C.c_int(), C.c_int()
+hip.hipDeviceGetStreamPriorityRange(C.byref(least), C.byref(greatest))
+s = [hip.new("hipStreamCreateWithPriority", 1, priority) for priority in (-5, -1, 0, 1, 7)]
+s.append(hip.new("hipStreamCreate"))
+def of(stream):
+    flags, priority = C.c_uint(), C.c_int()
+    hip.hipStreamGetFlags(stream, C.byref(flags)); hip.hipStreamGetPriority(stream, C.byref(priority))
+    device = C.c_int(9)
+    if hip.has("hipStreamGetDevice"): hip.hipStreamGetDevice(stream, C.byref(device))
+    else: device.value = hip.library.hipGetStreamDeviceId(stream)
+    return [flags.value, priority.value, device.value]
+hip.hipStreamDestroy(s[0])
+answer([least.value, greatest.value, [of(x) for x in s[1:]], of(None), hip.code("hipStreamSynchronize", s[0])])
+""",
+        version,
+    )
+    assert run.answer == [1, -1, [[1, -1, 0], [1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 0, 0]], [0, 0, 0], 400]
+
+
+def test_a_stream_of_high_priority_goes_first_and_a_low_one_last(on_hip: Any) -> None:
+    """The wide kernel leaves no register; it is of normal priority, and the first of its queue."""
+    run = on_hip(
+        """
+code = image([Kernel("k"), Kernel("wide", vgprs=256, agprs=256)])
+k, wide = (hip.function(code, name) for name in ("k", "wide"))
+high, low, normal, first = (hip.new("hipStreamCreateWithPriority", 1, p) for p in (-1, 1, 0, 0))
+hip.launch(wide, 8, 64, 0, first)
+for stream in (low, normal, high): hip.launch(k, 1, 64, 0, stream)
+hip.hipDeviceSynchronize()
+answer(0)
+""",
+        costs="- {kernel: k, block_us: 100, spread: 0, gain: 1}\n- {kernel: wide, block_us: 1000, spread: 0, gain: 1}\n",
+        SIMGPU_MULTIPROCESSORS="1",
+    )
+    started = {row["priority"]: row["start_us"] for row in run.timeline if row["kernel"] == "k"}
+    assert started[-1] < started[0] <= started[1]
+    assert started[-1] < run.kernel("wide")["end_us"] - 500
+    assert [row["priority"] for row in run.launches] == [0, 1, 0, -1]

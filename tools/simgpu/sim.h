@@ -86,7 +86,7 @@ char *sim_text(const char *text);
 /* Takes an object out of a list of its kind. */
 #define SIM_UNLINK(list, object)                                                                                       \
     do {                                                                                                               \
-        __typeof__(object) *sim_at = &(list);                                                                          \
+        __typeof__(&(list)) sim_at = &(list);                                                                          \
         while (*sim_at != NULL && *sim_at != (object))                                                                 \
             sim_at = &(*sim_at)->next;                                                                                 \
         if (*sim_at != NULL)                                                                                           \

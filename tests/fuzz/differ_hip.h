@@ -126,7 +126,8 @@ static const char *arg_const_char_p_name(void) {
     return roll(40) ? kernel_names[roll(KERNELS)] : "nobody";
 }
 static const char *arg_const_char_p_symbol(void) {
-    static const char *const symbols[] = {"hipLaunchKernel", "hipModuleLaunchKernel", "hipMemcpyDtoHAsync", "hipNobody"};
+    static const char *const symbols[] = {"hipLaunchKernel", "hipModuleLaunchKernel", "hipMemcpyDtoHAsync",
+                                          "hipNobody"};
     return symbols[roll(4)];
 }
 static void host_function(void *data) {

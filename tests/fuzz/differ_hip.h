@@ -74,7 +74,6 @@ static hipGraphNode_t *some_nodes(void) {
 #define arg_hipStreamWaitEvent_flags() (uint32_t)OFTEN(77, 0)
 #define arg_int_count() (int)ONE_OF(1, 1, 2, 0)
 #define arg_int_flags() 0
-#define arg_int_kind() (int)ONE_OF(1, 2, 3, 4, 4)
 #define arg_int_value() (int)roll(3)
 #define arg_int_attribute() (int)ONE_OF(0, 1, 2, 4, 8, 9, 99)
 #define arg_int_dstDeviceId() 0
@@ -127,7 +126,8 @@ static const char *arg_const_char_p_name(void) {
     return roll(40) ? kernel_names[roll(KERNELS)] : "nobody";
 }
 static const char *arg_const_char_p_symbol(void) {
-    static const char *const symbols[] = {"hipLaunchKernel", "hipModuleLaunchKernel", "hipMemcpyAsync", "hipNobody"};
+    static const char *const symbols[] = {"hipLaunchKernel", "hipModuleLaunchKernel", "hipMemcpyDtoHAsync",
+                                          "hipNobody"};
     return symbols[roll(4)];
 }
 static void host_function(void *data) {
@@ -218,7 +218,7 @@ static const struct theme themes[] = {
       "hip*Occupancy*", "hipModuleGetFunction", "hip*LastError"},
      {NULL}},
     {"capture",
-     {"hip*Launch*Kernel*", "hipLaunchKernel*", "hipEventRecord*", "hipStreamWaitEvent*", "hipMemsetAsync",
+     {"hip*Launch*Kernel*", "hipLaunchKernel*", "hipEventRecord*", "hipStreamWaitEvent*", "hipMemcpyDtoHAsync",
       "hipStream*", "hipModuleUnload"},
      {"hipStreamBeginCapture*", [11] = "hipStreamEndCapture*", "hipGraphInstantiate*", "hipGraphLaunch*",
       "hipGraphGetNodes"}},

@@ -9,10 +9,6 @@ from typing import Any
 P = C.c_void_p
 
 
-class Wrapper(C.Structure):
-    _fields_ = [("magic", C.c_uint), ("version", C.c_uint), ("data", P), ("unused", P)]
-
-
 class HipError(Exception):
     def __init__(self, name: str, code: int) -> None:
         super().__init__(f"{name} answered {code}")
@@ -56,21 +52,6 @@ class Hip:
 
     def function(self, image: bytes, name: str) -> P:
         return self.new("hipModuleGetFunction", self.module(image), name.encode())
-
-    def register(self, image: bytes, *names: str) -> list[P]:
-        """Host addresses that stand for kernels, as the code that hipcc makes registers them."""
-        wrapper = Wrapper(0x48495046, 1, C.cast(C.c_char_p(image), P), None)
-        # As items: names with two underscores would be those of this class.
-        begin, one = self.library["__hipRegisterFatBinary"], self.library["__hipRegisterFunction"]
-        begin.restype = P
-        binary = P(begin(C.byref(wrapper)))
-        hosts = []
-        for name in names:
-            host, text = C.create_string_buffer(16), C.c_char_p(name.encode())
-            self.kept += [image, wrapper, host, text]
-            one(binary, host, text, text, -1, None, None, None, None, None)
-            hosts.append(P(C.addressof(host)))
-        return hosts
 
     def arguments(self, *values: int) -> Any:
         """Pointers to 64-bit values."""

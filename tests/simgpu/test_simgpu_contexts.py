@@ -33,25 +33,6 @@ def test_calls_without_the_context_of_their_handles(program: Path, libcuda: Path
     assert int(calls.split()[0]) > 200
 
 
-def test_older_drivers_do_not_name_the_device_of_a_stream(simulate: Any) -> None:
-    """cuStreamGetDevice came with CUDA 12.8, cuCtxGetDevice of any context with CUDA 13."""
-    snippet = """
-d = Driver(init=False)
-def found(name):
-    address = P()
-    d.cuGetProcAddress_v2(name, C.byref(address), 13000, 0, None)
-    return [symbol for symbol in NAMES if C.cast(getattr(d.lib, symbol), P).value == address.value]
-NAMES = ["cuStreamGetDevice", "cuCtxGetDevice", "cuCtxGetDevice_v2"]
-answer(found(b"cuStreamGetDevice") + found(b"cuCtxGetDevice"))
-"""
-    answers = [simulate(snippet, SIMGPU_DRIVER_VERSION=version).answer for version in ("12040", "12080", "13000")]
-    assert answers == [
-        ["cuCtxGetDevice"],
-        ["cuStreamGetDevice", "cuCtxGetDevice"],
-        ["cuStreamGetDevice", "cuCtxGetDevice_v2"],
-    ]
-
-
 # Both runtimes retain the primary context again in the thread that has it current still.
 RESET = """
 import threading

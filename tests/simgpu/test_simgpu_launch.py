@@ -8,6 +8,7 @@ import pytest
 
 INVALID_VALUE, INVALID_HANDLE, OUT_OF_RESOURCES, TOO_LARGE, NOT_SUPPORTED, BAD_CLUSTER = 1, 400, 701, 720, 801, 912
 INVALIDATED = 901
+PRIORITY, REFUSE = "d.launch_ex(k, attributes=[(8, [-3])])", {"SIMGPU_REFUSE": "k:1000"}
 
 SETUP = """
 d = Driver()
@@ -72,25 +73,22 @@ def test_answers(simulate: Any, expression: Any, expected: Any) -> None:
     assert codes(simulate, expression) == expected
 
 
-def test_clusters_need_compute_capability_9(simulate: Any) -> None:
-    assert codes(simulate, "d.launch_ex(k, 8, attributes=[(4, [4, 1, 1])])", gpu="a100") == NOT_SUPPORTED
-
-
-def test_priority_per_launch_needs_driver_12(simulate: Any) -> None:
-    expression = "d.launch_ex(k, attributes=[(8, [-3])])"
-    assert codes(simulate, expression, SIMGPU_DRIVER_VERSION="11080") == INVALID_VALUE
-    assert codes(simulate, expression, SIMGPU_DRIVER_VERSION="12000") == 0
-
-
-def test_a_launch_that_the_hook_refuses_spoils_a_capture(simulate: Any) -> None:
-    expression = """[d.cuStreamBeginCapture_v2(s := d.stream(), 0), d.launch(k, dynamic=1001, stream=s),
-    d.launch(k, stream=s), d.try_("cuStreamEndCapture", s, C.byref(P()))][1:]"""
-    assert codes(simulate, expression, SIMGPU_REFUSE="k:1000") == [OUT_OF_RESOURCES, INVALIDATED, INVALIDATED]
-
-
-def test_refuse_hook(simulate: Any) -> None:
-    expression = "[d.launch(k, dynamic=n) for n in (1000, 1001)] + [d.launch(static, dynamic=1001)]"
-    assert codes(simulate, expression, SIMGPU_REFUSE="k:1000") == [0, OUT_OF_RESOURCES, 0]
+@pytest.mark.parametrize(
+    ("expression", "expected", "options"),
+    [
+        pytest.param("d.launch_ex(k, 8, attributes=[(4, [4, 1, 1])])", NOT_SUPPORTED, {"gpu": "a100"},
+                     id="clusters need compute capability 9"),
+        pytest.param(PRIORITY, INVALID_VALUE, {"SIMGPU_DRIVER_VERSION": "11080"}, id="priority before CUDA 12"),
+        pytest.param(PRIORITY, 0, {"SIMGPU_DRIVER_VERSION": "12000"}, id="priority since CUDA 12"),
+        pytest.param("[d.launch(k, dynamic=n) for n in (1000, 1001)] + [d.launch(static, dynamic=1001)]",
+                     [0, OUT_OF_RESOURCES, 0], REFUSE, id="SIMGPU_REFUSE"),
+        pytest.param("""[d.cuStreamBeginCapture_v2(s := d.stream(), 0), d.launch(k, dynamic=1001, stream=s),
+    d.launch(k, stream=s), d.try_("cuStreamEndCapture", s, C.byref(P()))][1:]""",
+                     [OUT_OF_RESOURCES, INVALIDATED, INVALIDATED], REFUSE, id="it spoils a capture"),
+    ],
+)  # fmt: skip
+def test_answers_elsewhere(simulate: Any, expression: str, expected: Any, options: dict[str, str]) -> None:
+    assert codes(simulate, expression, **options) == expected
 
 
 def test_kernel_attributes_are_per_device_and_reach_the_function(simulate: Any) -> None:

@@ -133,11 +133,7 @@ static void leave(struct stream *stream) {
 
 /* Takes a capture out of the list and out of its streams. Its graph, if nobody took it, goes too. */
 static void capture_end(struct capture *capture, struct context *context) {
-    for (struct capture **at = &captures; *at != NULL; at = &(*at)->next)
-        if (*at == capture) {
-            *at = capture->next;
-            break;
-        }
+    SIM_UNLINK(captures, capture);
     for (struct stream *stream = context->streams; stream != NULL; stream = stream->next)
         if (stream->capture == capture)
             leave(stream);

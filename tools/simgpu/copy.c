@@ -152,13 +152,6 @@ SIM_API CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t byt
     return copy(to, from, bytes, 0, stream, true, false);
 }
 
-SIM_API CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                              size_t bytes) {
-    SIM_NAMED(__func__);
-    (void)to_context, (void)from_context;
-    return copy(to, from, bytes, TO_DEVICE | FROM_DEVICE, NULL, false, true);
-}
-
 static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t each, size_t count, CUstream handle, bool per_thread,
                      bool wait) {
     const struct transfer all = {

@@ -22,11 +22,7 @@ CUresult sim_event_new(struct context *context, unsigned int flags, CUevent *out
 }
 
 void sim_event_free(struct event *event) {
-    for (struct event **at = &event->context->events; *at != NULL; at = &(*at)->next)
-        if (*at == event) {
-            *at = event->next;
-            break;
-        }
+    SIM_UNLINK(event->context->events, event);
     sim_handle_free(event->handle);
     sim_op_release(event->record);
     free(event->heads);

@@ -39,11 +39,7 @@ SIM_API CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, const CUdevRe
 }
 
 void sim_green_free(struct green *green) {
-    for (struct green **at = &green->context->greens; *at != NULL; at = &(*at)->next)
-        if (*at == green) {
-            *at = green->next;
-            break;
-        }
+    SIM_UNLINK(green->context->greens, green);
     sim_stream_free(green->stream);
     sim_handle_free(green->handle);
     free(green);

@@ -21,11 +21,7 @@ struct module *sim_module_new(struct context *context, struct image *image, stru
 void sim_module_free(struct module *module) {
     if (module->library != NULL)
         sim_library_forget_module(module->library, module);
-    for (struct module **at = &module->context->modules; *at != NULL; at = &(*at)->next)
-        if (*at == module) {
-            *at = module->next;
-            break;
-        }
+    SIM_UNLINK(module->context->modules, module);
     for (uint32_t i = 0; i < module->image->kernels; i++)
         if (module->functions[i] != NULL) {
             sim_handle_free(module->functions[i]->handle);

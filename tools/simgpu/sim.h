@@ -83,6 +83,16 @@ void *sim_new(size_t count, size_t size); /* zeros */
 void *sim_grow(void *memory, size_t count, size_t size);
 char *sim_text(const char *text);
 
+/* Takes an object out of a list of its kind. */
+#define SIM_UNLINK(list, object)                                                                                       \
+    do {                                                                                                               \
+        __typeof__(&(list)) sim_at = &(list);                                                                          \
+        while (*sim_at != NULL && *sim_at != (object))                                                                 \
+            sim_at = &(*sim_at)->next;                                                                                 \
+        if (*sim_at != NULL)                                                                                           \
+            *sim_at = (object)->next;                                                                                  \
+    } while (0)
+
 /* ---- one lock, one clock (driver.c) ---- */
 
 extern double sim_host_us;

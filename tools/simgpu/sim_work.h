@@ -2,7 +2,7 @@
 #ifndef SIMGPU_SIM_WORK_H
 #define SIMGPU_SIM_WORK_H
 
-/* ---- device work (ops.c, engine.c, scheduler.c) ---- */
+/* ---- device work (ops.c, work.c, scheduler.c) ---- */
 
 enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY };
 
@@ -215,7 +215,7 @@ struct exec {
     struct op *latest; /* the end of its latest launch, which the next one waits for; or NULL */
 };
 
-/* ---- launches (launch.c, request.c, logs.c) ---- */
+/* ---- launches (launch.c, logs.c, trace.c) ---- */
 
 struct footprint sim_footprint(const struct function *function, int threads, size_t dynamic);
 struct footprint sim_launch_footprint(const struct launch_request *request);

@@ -40,11 +40,7 @@ struct stream *sim_stream_new(struct context *context, unsigned int flags, int p
 
 void sim_stream_free(struct stream *stream) {
     sim_capture_stream_gone(stream);
-    for (struct stream **at = &stream->context->streams; *at != NULL; at = &(*at)->next)
-        if (*at == stream) {
-            *at = stream->next;
-            break;
-        }
+    SIM_UNLINK(stream->context->streams, stream);
     sim_handle_free(stream->handle);
     sim_op_release(stream->tail);
     stream->tail = NULL;

@@ -42,11 +42,7 @@ void hip___hipUnregisterFatBinary(void **handle) {
         return;
     pthread_mutex_lock(&lock);
     forget_symbols(binary);
-    for (struct binary **at = &binaries; *at != NULL; at = &(*at)->next)
-        if (*at == binary) {
-            *at = binary->next;
-            break;
-        }
+    SIM_UNLINK(binaries, binary);
     for (int device = 0; device < MAX_DEVICES; device++)
         if (binary->modules[device] != NULL)
             cuModuleUnload(binary->modules[device]);

@@ -36,7 +36,6 @@ static void enter(const char *name) {
 #define OTHER(at, node, in, type, name, parameters, ...) PUT_OTHER(type, name, parameters, __VA_ARGS__)
 #define COMPILER OTHER
 #define OUTSIDE OTHER
-#define STUB(at, node, in, name)
 #include "api.def"
 #undef HIP
 #undef HIP_BOTH
@@ -45,7 +44,6 @@ static void enter(const char *name) {
 #undef OTHER
 #undef COMPILER
 #undef OUTSIDE
-#undef STUB
 
 /* ---- the exported functions ---- */
 
@@ -68,9 +66,4 @@ static void enter(const char *name) {
 #define COMPILER(at, node, in, type, name, parameters, ...)                                                            \
     EXPORT(type, name, parameters, hip_in_compiler(at), (__VA_ARGS__))
 #define OUTSIDE(at, node, in, type, name, parameters, ...) EXPORT(type, name, parameters, table_##name, (__VA_ARGS__))
-#define STUB(at, node, in, name)                                                                                       \
-    HIP_API hipError_t name(void);                                                                                     \
-    hipError_t name(void) {                                                                                            \
-        return ((hipError_t (*)(void))hip_in_runtime(at))();                                                           \
-    }
 #include "api.def"

@@ -27,10 +27,6 @@ static int static_limit(const struct kernel_image *image, const struct gpu *gpu)
     return image->static_shared < gpu->shared ? gpu->shared - image->static_shared : 0;
 }
 
-static int version_of(const struct gpu *gpu) {
-    return gpu->major * 10 + gpu->minor;
-}
-
 static int max_threads(const struct kernel_image *image) {
     return image->bound_written ? image->max_threads : MAX_BLOCK_THREADS;
 }
@@ -44,14 +40,18 @@ hipError_t hip_hipFuncGetAttributes(hipFuncAttributes *attributes, const void *h
     if (result != hipSuccess)
         return result;
     *attributes = (hipFuncAttributes){
-        .binaryVersion = version_of(gpu),
         .maxDynamicSharedSizeBytes = static_limit(image, gpu),
         .maxThreadsPerBlock = max_threads(image),
         .numRegs = image->said_registers,
-        .ptxVersion = 30,
         .sharedSizeBytes = (size_t)image->static_shared,
     };
     return hipSuccess;
+}
+
+/* The demo looks it up, and does not call it on HIP. */
+hipError_t hip_hipFuncSetAttribute(const void *host, int id, int value) {
+    (void)host, (void)id, (void)value;
+    return hipErrorNotSupported;
 }
 
 hipError_t hip_hipFuncGetAttribute(int *value, int id, hipFunction_t function) {
@@ -75,16 +75,6 @@ hipError_t hip_hipFuncGetAttribute(int *value, int id, hipFunction_t function) {
         return hipSuccess;
     case FUNC_NUM_REGS:
         *value = image->said_registers;
-        return hipSuccess;
-    case FUNC_PTX_VERSION:
-    case FUNC_BINARY_VERSION:
-        *value = version_of(gpu);
-        return hipSuccess;
-    case FUNC_LOCAL_SIZE:
-    case FUNC_CONST_SIZE:
-    case FUNC_CACHE_MODE_CA:
-    case FUNC_CARVEOUT:
-        *value = 0;
         return hipSuccess;
     case FUNC_MAX_DYNAMIC:
         *value = static_limit(image, gpu);

@@ -26,7 +26,6 @@
     type table_##name parameters;
 #define COMPILER OTHER
 #define OUTSIDE OTHER
-#define STUB(at, node, in, name)
 #include "api.def"
 #undef HIP
 #undef HIP_BOTH
@@ -35,9 +34,8 @@
 #undef OTHER
 #undef COMPILER
 #undef OUTSIDE
-#undef STUB
 
-/* context.c */
+/* device.c */
 hipError_t hip_start(void); /* there are devices */
 hipError_t hip_ready(void); /* and this thread works on one */
 hipError_t hip_context_of(int device, CUcontext *context);

@@ -1,7 +1,4 @@
 /* Streams and events, where HIP's differ from the engine's. */
-#include <stdatomic.h>
-#include <string.h>
-
 #include "hip.h"
 
 hipError_t hip_hipStreamSynchronize(bool per_thread, hipStream_t stream) {
@@ -27,16 +24,6 @@ hipError_t hip_hipStreamGetDevice(hipStream_t stream, hipDevice_t *device) {
 
 int hip_hipGetStreamDeviceId(hipStream_t stream) {
     return hip_ready() == hipSuccess ? hip_device_of(stream) : -1;
-}
-
-/* Flags beside those of the engine say how caches are treated. */
-hipError_t hip_hipEventCreateWithFlags(hipEvent_t *event, unsigned int flags) {
-    enum { BLOCKING = 1, DISABLE_TIMING = 2, INTERPROCESS = 4 };
-    static const unsigned int of_caches = 0x20000000 | 0x40000000 | 0x80000000;
-    const hipError_t result = hip_ready();
-    if ((flags & ~(of_caches | BLOCKING | DISABLE_TIMING | INTERPROCESS)) != 0)
-        return hipErrorInvalidValue;
-    return result != hipSuccess ? result : cuEventCreate(event, flags & ~of_caches);
 }
 
 hipError_t hip_hipEventQuery(hipEvent_t event) {

@@ -31,7 +31,6 @@ static hipError_t other(void) {
 #define OTHER(at, node, in, type, name, parameters, ...) [at - 1] = (any_function)table_##name,
 #define COMPILER(...)
 #define OUTSIDE(...)
-#define STUB(...)
 static struct {
     size_t bytes;
     any_function member[MEMBERS];

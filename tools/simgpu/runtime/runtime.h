@@ -37,13 +37,13 @@ extern struct rt_calls rt_calls[2];
 /* driver.c */
 cudaError_t rt_start(void);
 
-/* context.c */
+/* device.c */
 cudaError_t rt_ready(void);      /* the driver is there and this thread has a context */
 bool rt_ready_again(void);       /* after "no context": somebody took it away, and now there is one again */
 cudaError_t rt_device(int *out); /* of this thread */
 cudaError_t rt_context_of(int device, CUcontext *context);
 
-/* error.c */
+/* entry.c */
 cudaError_t rt_done(cudaError_t result);
 
 /* binary.c: what nvcc's code registers. */

@@ -1,17 +1,92 @@
-"""Streams, events, memory and captures of HIP."""
+"""The simulated HIP runtime: the names of the real one, what each version refuses, and streams of three priorities."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-COSTS = "- {kernel: k, block_us: 100, spread: 0, gain: 1}\n- {kernel: wide, block_us: 1000, spread: 0, gain: 1}\n"
+from tools.simgpu.hip import names
 
-KERNELS = """
-code = image([Kernel("k"), Kernel("wide", vgprs=256, agprs=256)])
-k, wide = (hip.function(code, name) for name in ("k", "wide"))
+
+def readelf(*arguments: object) -> str:
+    if shutil.which("readelf") is None:
+        pytest.skip("needs readelf: install binutils")
+    return subprocess.run(["readelf", "-W", *map(str, arguments)], capture_output=True, text=True, check=True).stdout
+
+
+def shown(library: Path) -> list[str]:
+    rows = [line.split() for line in readelf("--dyn-syms", library).splitlines()]
+    return sorted(row[7].replace("@@", "@") for row in rows if len(row) == 8 and row[3] == "FUNC" and row[6] != "UND")
+
+
+def test_names_have_the_version_nodes_of_the_real_one(runtimes: dict[int, Path]) -> None:
+    assert shown(runtimes[7]) == sorted(f"{name}@{node}" for name, node in names.exported(7))
+
+
+def test_an_older_one_goes_by_its_number_and_lacks_what_came_later(
+    on_hip: Any, runtimes: dict[int, Path], version: int
+) -> None:
+    asked = [name for name, _ in names.exported(7)]
+    run = on_hip(f"answer([[name for name in {asked} if hip.has(name)], hip.number('hipRuntimeGetVersion')])", version)
+    assert run.answer[0] == [name for name, _ in names.exported(version)]
+    assert run.answer[1] // 10_000_000 == version
+    assert f"libamdhip64.so.{version}" in readelf("-d", runtimes[version])
+
+
+SIZES = """
+f = hip.function(image([Kernel("k", static_shared=1024)]), "k")
+sizes = (0, 65536 - 1024, 65536 - 1023, 65536, 65537)
 """
+
+
+def test_more_shared_memory_than_there_is(on_hip: Any, version: int) -> None:
+    run = on_hip(SIZES + "answer([hip.launch(f, 1, 64, size) for size in sizes]); os._exit(0)", version)
+    over = 2 if version == 5 else 0
+    assert run.answer == [0, 0, over, over, 1]
+
+
+@pytest.mark.parametrize("how", ["hipDeviceSynchronize", "hipStreamSynchronize", "hipStreamQuery", "hipFree"])
+def test_since_6_3_the_queue_dies_and_the_runtime_ends_the_process(on_hip: Any, how: str) -> None:
+    arguments = "" if how == "hipDeviceSynchronize" else ", None"
+    snippet = SIZES + f"hip.launch(f, 1, 64, 65536); answer(0); hip.code('{how}'{arguments})"
+    run = on_hip(snippet, 6, status=-6)
+    assert "HSA_STATUS_ERROR_INVALID_ALLOCATION" in run.stderr
+    assert [row["result"] for row in run.launches] == [0]
+
+
+def test_other_refusals(on_hip: Any, version: int) -> None:
+    run = on_hip(
+        """
+f = hip.function(image([Kernel("k", max_threads=256, arguments=[8])]), "k")
+one = hip.arguments(1)
+call = lambda *sizes, args=one, extra=None: hip.code("hipModuleLaunchKernel", f, *sizes, None, args, extra)
+answer([call(1, 1, 1, 256, 1, 1, 0), call(1, 1, 1, 257, 1, 1, 0), call(1, 1, 1, 1025, 1, 1, 0),
+        call(0, 1, 1, 64, 1, 1, 0), call(1, 1, 1, 0, 1, 1, 0), call(2**31 - 1, 1, 1, 64, 1, 1, 0),
+        call(1, 65537, 1, 64, 1, 1, 0), call(1, 1, 1, 64, 1, 1, 0, extra=one), call(1, 1, 1, 64, 1, 1, 0, args=None),
+        hip.launch(None, 1, 64), hip.launch(P(64), 1, 64), hip.launch(f, 1, 64, 0, P(12345))])
+""",
+        version,
+    )
+    assert run.answer == [0, 719, 1, 1, 9, 9, 1, 1, 1, 400, 400, 1]
+
+
+def test_the_last_error(on_hip: Any, version: int) -> None:
+    """Up to 6 each call sets it; from 7 on only those that fail."""
+    run = on_hip(
+        """
+last, name = lambda: hip.code("hipGetLastError"), hip.library.hipGetErrorName
+name.restype = C.c_char_p
+hip.code("hipSetDevice", 5); first = [last(), last()]
+hip.code("hipSetDevice", 5); hip.number("hipGetDeviceCount")
+answer([first, last(), name(101).decode(), name(719).decode()])
+""",
+        version,
+    )
+    assert run.answer == [[101, 0], 101 if version == 7 else 0, "hipErrorInvalidDevice", "hipErrorLaunchFailure"]
 
 
 def test_streams_say_what_they_are(on_hip: Any, version: int) -> None:
@@ -34,6 +109,13 @@ answer([least.value, greatest.value, [of(x) for x in s[1:]], of(None), hip.code(
         version,
     )
     assert run.answer == [1, -1, [[1, -1, 0], [1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 0, 0]], [0, 0, 0], 400]
+
+
+COSTS = "- {kernel: k, block_us: 100, spread: 0, gain: 1}\n- {kernel: wide, block_us: 1000, spread: 0, gain: 1}\n"
+KERNELS = """
+code = image([Kernel("k"), Kernel("wide", vgprs=256, agprs=256)])
+k, wide = (hip.function(code, name) for name in ("k", "wide"))
+"""
 
 
 def test_a_stream_of_high_priority_goes_first_and_a_low_one_last(on_hip: Any) -> None:
@@ -61,7 +143,7 @@ def test_waits_order_streams_and_events_measure(on_hip: Any, version: int) -> No
         KERNELS
         + """
 a, b = (hip.new("hipStreamCreateWithFlags", 1) for _ in "ab")
-start, mid, end = (hip.new("hipEventCreateWithFlags", 0x20000000) for _ in range(3))
+start, mid, end = (hip.new("hipEventCreateWithFlags", 0) for _ in range(3))
 hip.hipEventRecord(start, a)
 hip.launch(wide, 1, 64, 0, a); hip.hipEventRecord(mid, a)
 hip.hipStreamWaitEvent(b, mid, 0); hip.launch(k, 1, 64, 0, b); hip.hipEventRecord(end, b)

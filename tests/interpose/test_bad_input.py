@@ -132,20 +132,6 @@ def test_multiprocessors_are_counted_not_known_by_name(
 FEW = {"SIMGPU_MULTIPROCESSORS": "4"}  # so that few blocks are many waves
 
 
-def contexts(done: Done) -> list[int]:
-    return sorted({launch["dynamic_shared"] for launch in done.launches if launch["result"] == 0})
-
-
-@pytest.mark.parametrize("end", ["created", "reset"])
-def test_a_thousand_contexts(end: str, build: Build, bare: Runner, preloaded: Runner) -> None:
-    program = build("contexts-1000", "contexts.c", "-DROUNDS=1000", "-DBLOCKS=40", link=[plan.SIMULATED_DRIVER])
-    without, done = bare([end], program=program, env=FEW), preloaded([end], ONE, program=program, env=FEW)
-    assert "bad: 0, same handle: 999" in without.stdout
-    same(done, without, but=["dynamic_shared"])
-    assert contexts(done) == [SIZE]
-    assert done.totals["refused"] == 0
-
-
 def test_sixty_four_threads_while_everything_comes_and_goes(build: Build, bare: Runner, preloaded: Runner) -> None:
     program = build("churn", "churn.c", link=[plan.SIMULATED_DRIVER])
     policy = """streams: {raise: auto, created_by: [nccl]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from interposing import BLOCKS, NCCL, ONE, Build, Done, Runner, rule, same, smallest_size
+from interposing import BLOCKS, NCCL, ONE, Build, Runner, rule, same, smallest_size
 
 from pyshim.start import plan
 

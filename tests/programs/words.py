@@ -3,7 +3,7 @@
     A sentence that says what is promised.
       words of the program, on one line or several, where $NAME is what a line NAME = ... above says,
       and {a|b} makes two cases; <1> is the choice from the first such group, {1:c|d} is c where that is a;
-      (words)x3 are these three times, @NAME is the path of what a line @NAME = source flags < links above builds
+      (words)x3 are these three times, a line `- name: words => answer` is a case of its own, whose answer is <=>, @NAME is the path of what a line @NAME = source flags < links above builds
       KEY: what is expected
 
 The program sees the same with the library, and so does the driver but for the sizes of launches. A case called `Each`
@@ -41,15 +41,16 @@ from typing import Any
 
 import hip_interposing
 from interposing import NCCL, Build, Done, Runner, rule, same, smallest_size
+from peers import forwarding_driver
 
 from pyshim.start import plan
 
 GROUP = re.compile(r"\{(?:(\d):)?([^{}]*\|[^{}]*)\}")
 AGAIN = re.compile(r"\(([^()]*)\)x(\d+)")
 LISTS = "sizes|grown|raised|results|priorities|clusters"
-KEYS = "program|policy|whole|differs|driver|reasons|counts|among|processes|read back|env|libraries|way|version|gpu|preload|needs|more"
+KEYS = "program|policy|reason|same stream|whole|differs|driver|reasons|counts|among|processes|read back|env|libraries|way|version|gpu|preload|needs|more"
 KEY = re.compile(
-    rf"({KEYS}|stderr|unsanitized|where|rounds|(?:{LISTS})(?: \S+)?|streams(?: not)?|told(?: alone)?|alone(?: \d+x| not)?): (.*)"
+    rf"({KEYS}|stderr|unsanitized|where|rounds|(?:{LISTS})(?: \S+)?|streams \S+|told(?: alone)?|alone(?: \d+x| not)?): (.*)"
 )
 SHAPES = {"one": "{blocks_per_sm: 1}", "leave": "leave", "make_room": "make_room"}
 PLACE = int(hip_interposing.PLACES["hipLaunchKernel"])
@@ -80,6 +81,16 @@ def expanded(text: str) -> Iterator[tuple[str, str]]:
         yield made, ", ".join(shown)
 
 
+def rows_of(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each row of a table, and the text with its words; where there is none, the text."""
+    rows = [line for line in text.split("\n") if line.startswith("- ")]
+    for row in rows or [""]:
+        name, _, words = row.removeprefix("- ").partition(": ")
+        words, _, answer = words.partition(" => ")
+        kept = [words if line == row else line for line in text.split("\n") if line == row or line not in rows]
+        yield name, "\n".join(kept).replace("<=>", answer)
+
+
 def read(path: Path) -> dict[str, str]:
     """Return the text of each case of a file, by its name."""
     names, built, each = dict(SOME), "", ""
@@ -98,10 +109,12 @@ def read(path: Path) -> dict[str, str]:
             continue
         said = {match[1] for match in map(KEY.fullmatch, text.split("\n")) if match}
         text += "".join(f"\n{line}" for line in each.split("\n") if line and line.split(":")[0] not in said)
-        for one, choice in expanded(text):
-            name = f"{path.stem}: {title}{f' [{choice}]' if choice else ''}"
-            assert name not in cases, name
-            cases[name] = built + one
+        for row, of_row in rows_of(text):
+            for one, choice in expanded(of_row):
+                shown = ", ".join(filter(None, (row, choice)))
+                name = f"{path.stem}: {title}{f' [{shown}]' if shown else ''}"
+                assert name not in cases, name
+                cases[name] = built + one
     return cases
 
 
@@ -124,8 +137,11 @@ def check_list(found: list[int], text: str, smallest: Callable[[int], int]) -> N
         assert set(found) == {int(words[1])}, found
         return
     wanted = [smallest(int(word[1:])) if word[0] == "S" else int(word) for word in words if word != "..."]
-    got = found[len(found) - len(wanted) :] if words[0] == "..." else found[: len(wanted)] if "..." in words else found
-    assert got == wanted, found
+    got = found
+    if "..." in words:
+        first = words.index("...")
+        got = found[:first] + found[len(found) - (len(wanted) - first) :]
+    assert got == wanted, " ".join(f"{value}x{len([*run])}" for value, run in itertools.groupby(found))
 
 
 def repeated(word: str) -> list[str]:
@@ -176,6 +192,8 @@ class Case:
             return str(hip_interposing.runtime(match[1]))
         if match := re.fullmatch(r"plugin-(\d)-(\w+)", name):
             return str(self.world.plugin(match[1], match[2]))
+        if match := re.fullmatch(r"forwarding-([A-Z]+)-?(\w*)", name):
+            return str(forwarding_driver(self.build, match[1], match[2]))
         recipe, _, links = self.recipes[name].partition(" < ")
         source, *flags = self.paths(recipe).split()
         make = self.build.library if ".so" in name else self.build
@@ -226,7 +244,9 @@ class Case:
 
 
 def listed(kind: str, done: Done, kernel: str) -> list[int]:
-    launches = [launch for launch in done.launches if not kernel or launch["kernel"] == kernel]
+    in_graphs, _, kernel = kernel.rpartition("/") if "/" in kernel else ("", "", kernel)
+    launches = done.in_graphs if "graphs" in (in_graphs, kernel) else done.launches
+    launches = [launch for launch in launches if kernel in ("", "graphs", launch["kernel"])]
     value = {
         "sizes": lambda launch: launch["dynamic_shared"],
         "grown": lambda launch: launch["dynamic_shared"] > 0,
@@ -281,7 +301,8 @@ def check(
         if kind == "alone":
             said_alone(key, wanted, without)
         elif key == "whole":
-            assert without.stdout == case.paths(wanted).replace(" / ", "\n") + "\n", without.stdout + without.stderr
+            whole = "" if wanted == "nothing" else case.paths(wanted).replace(" / ", "\n") + "\n"
+            assert without.stdout == whole, without.stdout + without.stderr
         elif kind == "told":
             run = without if of else done
             assert run.told == list(map(int, wanted.split()))
@@ -290,24 +311,31 @@ def check(
         kind, _, of = key.partition(" ")
         if kind in ("grown",):
             found = listed(kind, done, of)
-            assert "".join(map(str, found)) == wanted
-            assert not of or sum(found) == done.totals["shaped"]
+            grown = "".join(map(str, found))
+            assert grown.endswith(wanted[3:]) if wanted.startswith("...") else grown == wanted
         elif kind == "clusters":
             check_list(listed(kind, without, of), wanted, case.smallest)
         elif kind in LISTS.split("|"):
             check_list(listed(kind, done, of), wanted, case.smallest)
         elif key == "reasons":
             assert done.reasons == counts_of(wanted)
+        elif key == "reason":
+            assert {name: done.reasons.get(name, 0) for name in counts_of(wanted)} == counts_of(wanted)
+        elif key == "same stream":
+            streams = [launch["stream"] for launch in done.launches if launch["kernel"] == wanted]
+            assert streams[0] == streams[-1], "nothing was tested"
         elif key == "among":
             assert set(done.reasons) <= set(wanted.split()), done.reasons
         elif key == "processes":
             found = sorted(process["launches"] for process in done.report.get("processes", []))
             assert found == ([] if wanted == "none" else list(map(int, wanted.split())))
         elif key == "read back":
-            assert re.findall(r"^priority (\S+)", done.stdout, re.M) == wanted.split()
+            read = [line.replace(" ", "/") for line in re.findall(r"^priority (.*)", done.stdout, re.M)]
+            assert read == [priority for word in wanted.split() for priority in repeated(word)]
         elif kind == "streams":
-            statuses = {stream["status"] for stream in done.report["processes"][0]["streams"]}
-            assert (wanted in statuses) != bool(of), statuses
+            streams = done.report["processes"][0]["streams"]
+            priorities = [str(stream["priority"]) for stream in streams if stream["status"] == of]
+            assert priorities if wanted == "any" else priorities == wanted.split()
     totals = {"refused": 0, **counts_of(case.said.get("counts", "refused 0"))}
     found = done.totals if done.report else dict.fromkeys(totals, 0)
     assert {name: found[name] for name in totals} == totals

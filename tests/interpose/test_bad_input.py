@@ -112,21 +112,6 @@ def test_a_policy_for_one_of_two_kinds(bare: Runner, preloaded: Runner) -> None:
     assert done.reasons["observe_only"] == 2
 
 
-@pytest.mark.parametrize(
-    ("env", "multiprocessors"),
-    [({"SIMGPU_MULTIPROCESSORS": "16"}, 16), ({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"}, 33), ({}, 132)],
-)
-def test_multiprocessors_are_counted_not_known_by_name(
-    env: dict[str, str], multiprocessors: int, bare: Runner, preloaded: Runner
-) -> None:
-    wave = 8 * multiprocessors
-    words = f"ptx=k launch=k,{wave},256,0 launch=k,{wave + 1},256,0 launch=k,{wave},256,0"
-    done = preloaded(words, ONE, env=env)
-    same(done, bare(words, env=env), but=["dynamic_shared"])
-    assert done.sizes == [0, SIZE, 0]
-    assert done.report["processes"][0]["devices"][0]["multiprocessors"] == multiprocessors
-
-
 # ---- Much of it ----
 
 FEW = {"SIMGPU_MULTIPROCESSORS": "4"}  # so that few blocks are many waves

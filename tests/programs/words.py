@@ -48,7 +48,7 @@ from pyshim.start import plan
 GROUP = re.compile(r"\{(?:(\d):)?([^{}]*\|[^{}]*)\}")
 AGAIN = re.compile(r"\(([^()]*)\)x(\d+)")
 LISTS = "sizes|grown|raised|results|priorities|clusters"
-KEYS = "program|policy|reason|same stream|whole|differs|driver|reasons|counts|among|processes|read back|env|libraries|way|version|gpu|preload|needs|more"
+KEYS = "program|policy|reason|same stream|devices|whole|differs|driver|reasons|counts|among|processes|read back|env|libraries|way|version|gpu|preload|needs|more"
 KEY = re.compile(
     rf"({KEYS}|stderr|unsanitized|where|rounds|(?:{LISTS})(?: \S+)?|streams \S+|told(?: alone)?|alone(?: \d+x| not)?): (.*)"
 )
@@ -196,8 +196,17 @@ class Case:
             return str(forwarding_driver(self.build, match[1], match[2]))
         recipe, _, links = self.recipes[name].partition(" < ")
         source, *flags = self.paths(recipe).split()
+        flags = [self.versioned(name, flag) for flag in flags]
         make = self.build.library if ".so" in name else self.build
         return str(make(name, source, *flags, link=self.paths(links).split()))
+
+    def versioned(self, name: str, flag: str) -> str:
+        """VERSIONED=NODE: the flag that gives this version to all symbols of a library."""
+        if not flag.startswith("VERSIONED="):
+            return flag
+        script = self.build.folder / f"{name.replace('/', '_')}.map"
+        script.write_text(f"{flag.partition('=')[2]} {{ global: *; }};\n")
+        return f"-Wl,--version-script={script}"
 
     def paths(self, text: str) -> str:
         return re.sub(r"@([\w.-]+(?:/[\w.-]+)?)", lambda match: self.path(match[1]), text)
@@ -321,6 +330,9 @@ def check(
             assert done.reasons == counts_of(wanted)
         elif key == "reason":
             assert {name: done.reasons.get(name, 0) for name in counts_of(wanted)} == counts_of(wanted)
+        elif key == "devices":
+            (process,) = done.report["processes"]
+            assert [str(device["index"]) for device in process["devices"]] == wanted.split()
         elif key == "same stream":
             streams = [launch["stream"] for launch in done.launches if launch["kernel"] == wanted]
             assert streams[0] == streams[-1], "nothing was tested"

@@ -15,7 +15,7 @@ EVEN = rule("{blocks_per_sm: 1}", match='kernel: "k*[02468]"')
 
 
 def odd(build: Build) -> tuple[Path, dict[str, str]]:
-    stub = build.library("odd/libcuda.so.1", "odd_driver.c")
+    stub = build.library("odd/libcuda.so.1", "stub_driver.c", "-DCOUNTS")
     return build("odd-program", "odd.c", link=[stub]), {"LD_LIBRARY_PATH": str(stub.parent)}
 
 

@@ -41,20 +41,35 @@ from typing import Any
 
 import hip_interposing
 from interposing import NCCL, Build, Done, Runner, rule, same, smallest_size
-from peers import forwarding_driver
+from peers import ROOT, forwarding_driver
 
+from pyshim.report.collect import collect
 from pyshim.start import plan
 
 GROUP = re.compile(r"\{(?:(\d):)?([^{}]*\|[^{}]*)\}")
 AGAIN = re.compile(r"\(([^()]*)\)x(\d+)")
 LISTS = "sizes|grown|raised|results|priorities|clusters"
-KEYS = "program|policy|reason|same stream|devices|whole|differs|driver|reasons|counts|among|processes|read back|env|libraries|way|version|gpu|preload|needs|more"
+KEYS = "program|policy|reason|same stream|devices|owners|whole|differs|driver|reasons|counts|among|processes|read back|env|libraries|way|version|gpu|preload|needs|more"
 KEY = re.compile(
     rf"({KEYS}|stderr|unsanitized|where|rounds|(?:{LISTS})(?: \S+)?|streams \S+|told(?: alone)?|alone(?: \d+x| not)?): (.*)"
 )
 SHAPES = {"one": "{blocks_per_sm: 1}", "leave": "leave", "make_room": "make_room"}
 PLACE = int(hip_interposing.PLACES["hipLaunchKernel"])
 SOME = {"NCCL": NCCL, "RCCL": hip_interposing.NCCL, "PLACE": str(PLACE), "SHORTER": str(8 * (PLACE + 1))}
+# Of NVIDIA's runtime, from shim/cuda/runtime.def.
+ROWS = re.findall(r"^RUNTIME\((\w+),", (ROOT / "shim/cuda/runtime.def").read_text(encoding="utf-8"), re.M)
+LAUNCHES = [row for row in ROWS if not row.startswith("cudaStreamCreate")]
+SHAPED = [row for row in LAUNCHES if "Cooperative" not in row]
+SOME |= {
+    "LAUNCHES": "|".join(LAUNCHES),
+    "SHAPED": "|".join(SHAPED),
+    "COOPERATIVE": "|".join(row for row in LAUNCHES if row not in SHAPED),
+    "CREATES": "|".join(row for row in ROWS if row not in LAUNCHES),
+    "EVERY": " ".join(f"launch={row},k,10" for row in LAUNCHES),
+    "EVERY_NONE": " ".join(f"launch={row},-,10" for row in LAUNCHES),
+    "EVERY_SHAPED": " ".join(f"launch={row},k,4000" for row in SHAPED),
+    "TURNS": " ".join(f"launch={row},k,10 symbol=k,10 dlsym=k,10" for row in LAUNCHES),
+}
 # Of the simulated runtime, where there is no library to take its table.
 NOT_TAKEN = re.compile(r"^simgpu: rocprofiler-register did not take .*\n", re.M)
 # The library asks nothing of a program that has run before, so what that did alone is known.
@@ -184,6 +199,8 @@ class Case:
             return str(self.build.deep())
         if name == "nccl":
             return str(self.build.nccl())
+        if name in ("cudart12", "cudart13"):
+            return str(Path(plan.SIMULATED_DRIVER).with_name(f"libcudart.so.{name[-2:]}"))
         if name in ("fat", "code", "hand_written"):
             return str(getattr(self.world, name))
         if name == "places":
@@ -330,6 +347,11 @@ def check(
             assert done.reasons == counts_of(wanted)
         elif key == "reason":
             assert {name: done.reasons.get(name, 0) for name in counts_of(wanted)} == counts_of(wanted)
+        elif key == "owners":
+            owners: dict[str, int] = {}
+            for row in collect(str(done.pages)).pages[0].rows:
+                owners[row.library] = owners.get(row.library, 0) + row.launches
+            assert owners == counts_of(wanted)
         elif key == "devices":
             (process,) = done.report["processes"]
             assert [str(device["index"]) for device in process["devices"]] == wanted.split()

@@ -48,8 +48,8 @@ static int occupancy(const char *verb) {
     else if (strcmp(verb, "occsize") == 0)
         result = CU(cuOccupancyMaxPotentialBlockSize)(&one, &two, function, NULL, (size_t)second, 0);
     else if (strcmp(verb, "occcallback") == 0)
-        result = CU(cuOccupancyMaxPotentialBlockSize)(&one, &two, function, (void *)(uintptr_t)bytes_of, (size_t)second,
-                                                      0);
+        result =
+            CU(cuOccupancyMaxPotentialBlockSize)(&one, &two, function, (void *)(uintptr_t)bytes_of, (size_t)second, 0);
     else if (strcmp(verb, "occsizeflags") == 0)
         result = CU(cuOccupancyMaxPotentialBlockSizeWithFlags)(&one, &two, function, NULL, (size_t)second, 0, 0);
     else if (strcmp(verb, "occavail") == 0) {

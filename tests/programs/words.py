@@ -3,31 +3,38 @@
     A sentence that says what is promised.
       words of the program, on one line or several, where $NAME is what a line NAME = ... above says,
       and {a|b} makes two cases; <1> is the choice from the first such group, {1:c|d} is c where that is a;
-      (words)x3 are these three times, a line `- name: words => answer` is a case of its own, whose answer is <=>, @NAME is the path of what a line @NAME = source flags < links above builds
+      (words)x3 are these three times; @NAME is the path of what a line @NAME = source flags < links above builds
+      - name: words => answer       a line like this makes a case of its own, in which <=> is the answer
       KEY: what is expected
 
 The program sees the same with the library, and so does the driver but for the sizes of launches. A case called `Each`
 has keys for all cases below it that do not say otherwise. The keys:
 
-    program  client.c (always), waiting, hip (hip_client.c), or one that is built above; past: hip_client.c as a library
-             that a program opens, which is bound to the runtime past every preload; @plugin-7-dlsym is such a library
-    policy   a shipped one, or SHAPE; when=...; match=...; more=... of its one rule; one: {blocks_per_sm: 1}, always
-    alone    in the output of the program alone, or nothing was tested; `alone 2x`, `alone not`; whole: all of it, by lines
+    program  client (always), waiting, hip (hip_client.c), or @NAME; past: hip_client.c as a library that a program
+             opens, which is bound to the runtime past every preload; @plugin-7-dlsym is such a library
+    policy   a shipped one; SHAPE; when=...; match=...; more=... of its one rule; or its text, with " / " between lines.
+             one: {blocks_per_sm: 1}, always
+    alone    in the output of the program alone, or nothing was tested; `alone 2x`, `alone not`
+    whole    all of that output, with " / " between lines; nothing: there is none
     differs  fields of a launch that differ, or `nothing`; `driver: any` compares none
-    reasons, counts    of the report, all of the reasons and some of the totals (refused is 0 where it is not said)
-    among    reasons of which there may be no other; processes: how many launches each had
-    sizes    of the driver's launches; S1 is the smallest size with one resident block, ... any others, 0x3 three of them
+    reasons, counts    of the report: all of the reasons, some of the totals (refused is 0 where it is not said)
+    reason, among      some of the reasons; reasons of which there may be no other
+    processes, devices, owners    how many launches each process had; which devices it used; launches by library
+    streams STATUS     priorities in the report of the streams with this status, or `any`
+    sizes    of the driver's launches; S1 is the smallest size with one resident block, ... any others, 0x3 three
     grown    0 or 1 of each launch: whether its size is above zero
     raised   0 to 5 of each launch: how far its stream was raised; `only 0`: of all of them
-    results, priorities, clusters    likewise. `sizes k`, `grown k` and so on: of the launches of kernel k
-    read back    the priorities that the program is told
-    streams  statuses of streams in the report; `streams not`
-    told, told alone    what the driver says when it is asked past the library (@deep)
-    env, libraries      NAME=VALUE of the environment, -NAME (HIP), folders of what is built for LD_LIBRARY_PATH
-    way, version, gpu   the program's way to the driver; HIP's version and GPU
-    preload  libraries that are preloaded, too: behind the library, or OURS is where it stands; needs: others that are built
-    stderr   in the only line that is said; nothing is said where this is not there; more: a line of stdout
-    unsanitized    why the case is not for a library that is built with a sanitizer
+    results, priorities, clusters    likewise. `sizes k`, `raised k` and so on: of kernel k; graphs, graphs/k: in graphs
+    same stream        the first and the last launch of this kernel are on streams with one handle
+    read back          the priorities that the program is told
+    told, told alone   what the driver says when it is asked past the library (@deep)
+    env, libraries     NAME=VALUE of the environment, -NAME (of HIP); what is built for LD_LIBRARY_PATH
+    rounds             of waiting.c
+    way, version, gpu  the program's way to the driver; HIP's version and GPU
+    preload  libraries that are preloaded, too: behind the library, or OURS is where it stands; needs: others to build
+    stderr   in the only line that is said; nothing is said where this is not there
+    more     a line of stdout that is there with the library only
+    unsanitized        why the case is not for a library that is built with a sanitizer
     where    holds groups that only <1> refers to
 """
 
@@ -49,10 +56,10 @@ from pyshim.start import plan
 GROUP = re.compile(r"\{(?:(\d):)?([^{}]*\|[^{}]*)\}")
 AGAIN = re.compile(r"\(([^()]*)\)x(\d+)")
 LISTS = "sizes|grown|raised|results|priorities|clusters"
-KEYS = "program|policy|reason|same stream|devices|owners|whole|differs|driver|reasons|counts|among|processes|read back|env|libraries|way|version|gpu|preload|needs|more"
-KEY = re.compile(
-    rf"({KEYS}|stderr|unsanitized|where|rounds|(?:{LISTS})(?: \S+)?|streams \S+|told(?: alone)?|alone(?: \d+x| not)?): (.*)"
-)
+KEYS = """program|policy|whole|differs|driver|reasons|counts|reason|among|processes|devices|owners|env|libraries|rounds|
+way|version|gpu|preload|needs|stderr|more|unsanitized|where|read back|same stream""".replace("\n", "")
+OF_SOME = rf"(?:{LISTS})(?: \S+)?|streams \S+|told(?: alone)?|alone(?: \d+x| not)?"
+KEY = re.compile(rf"({KEYS}|{OF_SOME}): (.*)")
 SHAPES = {"one": "{blocks_per_sm: 1}", "leave": "leave", "make_room": "make_room"}
 PLACE = int(hip_interposing.PLACES["hipLaunchKernel"])
 SOME = {"NCCL": NCCL, "RCCL": hip_interposing.NCCL, "PLACE": str(PLACE), "SHORTER": str(8 * (PLACE + 1))}
@@ -273,7 +280,7 @@ def listed(kind: str, done: Done, kernel: str) -> list[int]:
     in_graphs, _, kernel = kernel.rpartition("/") if "/" in kernel else ("", "", kernel)
     launches = done.in_graphs if "graphs" in (in_graphs, kernel) else done.launches
     launches = [launch for launch in launches if kernel in ("", "graphs", launch["kernel"])]
-    value = {
+    value: Callable[[dict[str, Any]], Any] = {
         "sizes": lambda launch: launch["dynamic_shared"],
         "grown": lambda launch: launch["dynamic_shared"] > 0,
         "raised": lambda launch: -launch["priority"],
@@ -311,6 +318,86 @@ def compare(case: Case, without: Done, done: Done) -> None:
         same(done, without, [] if differs == "nothing" else differs.split())
 
 
+def whole(case: Case, without: Done, wanted: str) -> None:
+    text = "" if wanted == "nothing" else case.paths(wanted).replace(" / ", "\n") + "\n"
+    assert without.stdout == text, without.stdout + without.stderr
+
+
+def owners(done: Done) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in collect(str(done.pages)).pages[0].rows:
+        found[row.library] = found.get(row.library, 0) + row.launches
+    return found
+
+
+def streams(done: Done, status: str, wanted: str) -> None:
+    of_report = done.report["processes"][0]["streams"]
+    priorities = [str(stream["priority"]) for stream in of_report if stream["status"] == status]
+    assert priorities if wanted == "any" else priorities == wanted.split()
+
+
+def same_stream(done: Done, kernel: str) -> None:
+    on = [launch["stream"] for launch in done.launches if launch["kernel"] == kernel]
+    assert on[0] == on[-1], "nothing was tested"
+
+
+def read_back(done: Done, wanted: str) -> None:
+    read = [line.replace(" ", "/") for line in re.findall(r"^priority (.*)", done.stdout, re.M)]
+    assert read == [priority for word in wanted.split() for priority in repeated(word)]
+
+
+def processes(done: Done) -> str:
+    """Launches of each, and nothing of a program that left no page."""
+    found = sorted(process["launches"] for process in done.report.get("processes", []))
+    return " ".join(map(str, found)) or "none"
+
+
+def devices(done: Done) -> str:
+    (process,) = done.report["processes"]
+    return " ".join(str(device["index"]) for device in process["devices"])
+
+
+def grown(done: Done, kernel: str, wanted: str) -> None:
+    found = "".join(map(str, listed("grown", done, kernel)))
+    assert found.endswith(wanted[3:]) if wanted.startswith("...") else found == wanted
+
+
+def check_key(case: Case, key: str, wanted: str, without: Done, done: Done) -> None:
+    kind, _, of = key.partition(" ")
+    if kind in ("sizes", "raised", "results", "priorities"):
+        check_list(listed(kind, done, of), wanted, case.smallest)
+    elif kind == "clusters":
+        check_list(listed(kind, without, of), wanted, case.smallest)
+    elif kind == "grown":
+        grown(done, of, wanted)
+    elif kind == "streams":
+        streams(done, of, wanted)
+    elif key == "same stream":
+        same_stream(done, wanted)
+    elif key == "read back":
+        read_back(done, wanted)
+    elif kind == "told":
+        assert (without if of else done).told == list(map(int, wanted.split()))
+
+
+def check_report(said: dict[str, str], done: Done) -> None:
+    totals = {"refused": 0, **counts_of(said.get("counts", "refused 0"))}
+    found = done.totals if done.report else dict.fromkeys(totals, 0)
+    assert {name: found[name] for name in totals} == totals
+    if "reasons" in said:
+        assert done.reasons == counts_of(said["reasons"])
+    if "reason" in said:
+        some = counts_of(said["reason"])
+        assert {name: done.reasons.get(name, 0) for name in some} == some
+    if "among" in said:
+        assert set(done.reasons) <= set(said["among"].split()), done.reasons
+    for key, of in (("processes", processes), ("devices", devices)):
+        if key in said:
+            assert of(done) == said[key]
+    if "owners" in said:
+        assert owners(done) == counts_of(said["owners"])
+
+
 def check(
     text: str,
     build: Build,
@@ -318,61 +405,18 @@ def check(
     preloaded: Runner,
     hip: hip_interposing.Hip,
     world: hip_interposing.World,
-) -> Done:
+) -> None:
     """Run a case. What it says wrongly fails as what the library does wrongly would."""
     case = Case(text, build, hip, world)
     without, done = case.run(bare, preloaded)
     for key, wanted in case.keys:
-        kind, _, of = key.partition(" ")
-        if kind == "alone":
+        if key.startswith("alone"):
             said_alone(key, wanted, without)
         elif key == "whole":
-            whole = "" if wanted == "nothing" else case.paths(wanted).replace(" / ", "\n") + "\n"
-            assert without.stdout == whole, without.stdout + without.stderr
-        elif kind == "told":
-            run = without if of else done
-            assert run.told == list(map(int, wanted.split()))
+            whole(case, without, wanted)
     compare(case, without, done)
     for key, wanted in case.keys:
-        kind, _, of = key.partition(" ")
-        if kind in ("grown",):
-            found = listed(kind, done, of)
-            grown = "".join(map(str, found))
-            assert grown.endswith(wanted[3:]) if wanted.startswith("...") else grown == wanted
-        elif kind == "clusters":
-            check_list(listed(kind, without, of), wanted, case.smallest)
-        elif kind in LISTS.split("|"):
-            check_list(listed(kind, done, of), wanted, case.smallest)
-        elif key == "reasons":
-            assert done.reasons == counts_of(wanted)
-        elif key == "reason":
-            assert {name: done.reasons.get(name, 0) for name in counts_of(wanted)} == counts_of(wanted)
-        elif key == "owners":
-            owners: dict[str, int] = {}
-            for row in collect(str(done.pages)).pages[0].rows:
-                owners[row.library] = owners.get(row.library, 0) + row.launches
-            assert owners == counts_of(wanted)
-        elif key == "devices":
-            (process,) = done.report["processes"]
-            assert [str(device["index"]) for device in process["devices"]] == wanted.split()
-        elif key == "same stream":
-            streams = [launch["stream"] for launch in done.launches if launch["kernel"] == wanted]
-            assert streams[0] == streams[-1], "nothing was tested"
-        elif key == "among":
-            assert set(done.reasons) <= set(wanted.split()), done.reasons
-        elif key == "processes":
-            found = sorted(process["launches"] for process in done.report.get("processes", []))
-            assert found == ([] if wanted == "none" else list(map(int, wanted.split())))
-        elif key == "read back":
-            read = [line.replace(" ", "/") for line in re.findall(r"^priority (.*)", done.stdout, re.M)]
-            assert read == [priority for word in wanted.split() for priority in repeated(word)]
-        elif kind == "streams":
-            streams = done.report["processes"][0]["streams"]
-            priorities = [str(stream["priority"]) for stream in streams if stream["status"] == of]
-            assert priorities if wanted == "any" else priorities == wanted.split()
-    totals = {"refused": 0, **counts_of(case.said.get("counts", "refused 0"))}
-    found = done.totals if done.report else dict.fromkeys(totals, 0)
-    assert {name: found[name] for name in totals} == totals
+        check_key(case, key, wanted, without, done)
+    check_report(case.said, done)
     if case.program == "waiting":
         assert sum(done.reasons.values()) == done.totals["launches"]
-    return done

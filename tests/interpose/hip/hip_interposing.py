@@ -67,7 +67,7 @@ class World:
         self.fat.write_bytes(image(kernels()))
         # Of a module's kernels only those are shaped of which the runtime reports more than 256 registers.
         self.code.write_bytes(image(kernels(vgprs=256, agprs=8)))
-        # As rocBLAS' assembly kernels: a wave takes 512 registers, the metadata say 256. Four blocks fit, and not eight.
+        # As rocBLAS' assembly kernels: a wave takes 512 registers, the metadata say 256. Four blocks fit, not eight.
         self.hand_written = folder / "hand-written"
         self.hand_written.write_bytes(image([Kernel("k", vgprs=256, agprs=256, said=256, arguments=[8, 4])]))
         build.library("librocprofiler-register.so.0", "hip_register.c")

@@ -1,8 +1,8 @@
-"""What the report says of streams that were raised; which are, and when: words/raised.txt."""
+"""What the report says of streams that were raised, and many contexts; which are raised, and when: words/raised.txt."""
 
 from __future__ import annotations
 
-from iterating import Iterations
+from iterating import STYLE_0, Iterations, raised
 
 
 def test_streams_that_were_raised_once_give_way(iterations: Iterations) -> None:
@@ -25,3 +25,9 @@ def test_a_graph_of_copies_alone_counts_like_the_copies(iterations: Iterations) 
     done = iterations("n:2 B:2 A:2 G begin g:2 j:1:1000 s:2", 70)
     (stream,) = done.report["processes"][0]["streams"]
     assert stream["status"] == "not_waited" and done.totals["graphs_raised"] == 0
+
+
+def test_many_streams_that_went_with_their_contexts(iterations: Iterations) -> None:
+    words = (f"z n:1 {'n:3 ' * (20 - i)} n:2 {' '.join([STYLE_0] * 6)}" for i in range(20))
+    done = iterations(f"{' '.join(words)} begin", 0)
+    assert raised(done) == ("0" + "5" * 5) * 20

@@ -32,7 +32,7 @@ has keys for all cases below it that do not say otherwise. The keys:
     rounds             of waiting.c
     way, version, gpu  the program's way to the driver; HIP's version and GPU
     preload  libraries that are preloaded, too: behind the library, or OURS is where it stands; needs: others to build
-    stderr   in the only line that is said; nothing is said where this is not there
+    stderr   in the only line that is said, or `nothing`, which is meant where no driver is `any`, too
     more     a line of stdout that is there with the library only
     unsanitized        why the case is not for a library that is built with a sanitizer
     where    holds groups that only <1> refers to
@@ -154,7 +154,7 @@ def counts_of(text: str) -> dict[str, int]:
 
 
 def check_list(found: list[int], text: str, smallest: Callable[[int], int]) -> None:
-    words = [word for part in text.split() for word in repeated(part)]
+    words = [word for part in again(text).split() for word in repeated(part)]
     if words[0] == "only":
         assert set(found) == {int(words[1])}, found
         return
@@ -303,7 +303,9 @@ def compare(case: Case, without: Done, done: Done) -> None:
     for run in (without, done):
         run.stderr = NOT_TAKEN.sub("", run.stderr)
     lines = done.stderr.splitlines()
-    if "stderr" in said:
+    if said.get("stderr") == "nothing":
+        assert lines == []
+    elif "stderr" in said:
         (line,) = lines
         assert said["stderr"] in line
         done.stderr = without.stderr
@@ -359,6 +361,10 @@ def devices(done: Done) -> str:
 
 def grown(done: Done, kernel: str, wanted: str) -> None:
     found = "".join(map(str, listed("grown", done, kernel)))
+    wanted = again(wanted).replace(" ", "")
+    if kernel:
+        assert sum(listed("grown", done, "")) == done.totals["shaped"]
+        assert sum(done.reasons.values()) == done.totals["launches"]
     assert found.endswith(wanted[3:]) if wanted.startswith("...") else found == wanted
 
 

@@ -170,12 +170,3 @@ def test_a_plugin_launches_through_its_own_tracer(state: str, build: Build, bare
     without = scope.compare(words, state, bare, preloaded)
     answers = [line.split(": ")[1] for line in without.stdout.splitlines() if line.startswith("launch")]
     assert answers == ["6", "12", "6", "18", "12"]
-
-
-@pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", sanitized=True)
-def test_sixteen_threads_open_and_close_at_once(build: Build, bare: Runner, preloaded: Runner) -> None:
-    program = build("opening", "opening.c")
-    words = ["threads", str(build.library("libvalue7.so", "opened.c", "-DVALUE=7"))]
-    without = bare(words, program=program)
-    assert without.stdout == "threads 16\n"
-    same(preloaded(words, ONE, program=program), without)

@@ -12,7 +12,7 @@ SIZE = smallest_size(1)
 def test_clusters_that_are_compiled_in_are_left_alone(
     width: str, reason: str, size: int, build: Build, preloaded: Runner
 ) -> None:
-    stub = build.library("limiting/libcuda.so.1", "counting_driver.c")
+    stub = build.library("limiting/libcuda.so.1", "stub_driver.c", "-DCOUNTS", "-DSLOW")
     program = build("counting", "counting.c", link=[stub])
     env = {"LD_LIBRARY_PATH": str(stub.parent), "STUB_CLUSTER": width}
     done = preloaded(program=program, policy=ONE, env=env)

@@ -53,37 +53,6 @@ def test_where_launches_are_behind_rtld_deepbind_the_flag_is_named_as_a_possible
     assert "from a library opened with RTLD_DEEPBIND, for example" in findings(pages)
 
 
-def test_launches_in_another_namespace_are_not_seen(host: Path, build: Build, bare: Runner, preloaded: Runner) -> None:
-    words = ["gpu", "-", "nN", str(plugin(build)), "run", "plugin_main", *CODE]
-    without, done = bare(words, program=host), preloaded(words, ONE, program=host)
-    assert f"nN {PLUGIN.format('LINKED')}: open" in without.stdout
-    same(done, without)
-    assert done.totals["launches"] == 0
-
-
-def test_dlmopen_for_the_programs_own_namespace_is_dlopen(
-    host: Path, build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    words = ["nB", str(plugin(build)), "run", "plugin_main", *CODE]
-    done = preloaded(words, ONE, program=host)
-    same(done, bare(words, program=host), but=("dynamic_shared",))
-    assert done.totals["shaped"] == 4
-
-
-def test_a_library_that_binds_to_itself_does_so_whatever_the_policy(
-    host: Path, build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    """RTLD_DEEPBIND is the program's: `value` is that of the library's own scope, not of the program's."""
-    first, second = (build.library(f"libvalue{i}.so", "opened.c", f"-DVALUE={i}") for i in (1, 2))
-    words = ["ng", str(first), "nd", str(build.library("libasks.so", "asks.c", link=[second])), "call", "asked"]
-    without = bare(words, program=host)
-    assert without.stdout.endswith("asked 2\n")
-    for env in ({}, {"OVERLAP_RUN": "off"}, {"OVERLAP_TABLE": "broken"}):
-        done = preloaded(words, ONE, program=host, env=env)
-        same(done, without)
-        assert done.report["processes"] == []
-
-
 @pytest.mark.parametrize("how", ["ctypes", "setdlopenflags"])
 def test_python_opens_its_libraries_with_the_flag(
     how: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path

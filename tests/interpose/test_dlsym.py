@@ -1,11 +1,17 @@
-"""dlsym behaves as if nobody stood in front of it: scopes, errors, order of start, other overriders."""
+"""dlsym behaves as if nobody stood in front of it: order of start, other overriders; words/names.txt has the rest."""
 
 from __future__ import annotations
 
 import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from interposing import BLOCKS, Build, Runner, glibc, same
+from peers import third_party
+
+from pyshim.start import plan
 
 OLD_NODE = {"x86_64": ("GLIBC_2.2.5",), "aarch64": ("GLIBC_2.17",)}.get(platform.machine(), ())
 NODES = [
@@ -21,50 +27,6 @@ WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0"
 @pytest.fixture
 def cases(build: Build) -> str:
     return str(build("dlsym-cases", "dlsym_cases.c"))
-
-
-def test_a_wrapper_that_asks_for_its_own_next_name_does_not_find_itself(
-    cases: str, build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    base = build.library("libbase.so", "dlsym_base.c")
-    wrapper = build.library("libwrap.so", "dlsym_wrap.c", link=["-Wl,--no-as-needed", base])
-    without = bare(["wrap", str(wrapper)], program=cases)
-    assert without.stdout == "wrap 42 42\n"
-    same(preloaded(["wrap", str(wrapper)], program=cases), without)
-
-
-def test_a_library_opened_locally_sees_its_own_scope_by_rtld_default(
-    cases: str, build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    base = build.library("libbase.so", "dlsym_base.c")
-    wrapper = build.library("libwrap.so", "dlsym_wrap.c", link=["-Wl,--no-as-needed", base])
-    without = bare(["local", str(wrapper)], program=cases)
-    assert without.stdout.endswith("default 42 42 -1\n")
-    same(preloaded(["local", str(wrapper)], program=cases), without)
-
-
-def test_names_that_only_look_like_ours_keep_their_handle(
-    cases: str, build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    """cudnnCreate of two libraries, and a cuLaunchKernel that is no driver's."""
-    libraries = [str(build.library(f"libcudnn{i}.so", "dlsym_base.c", f"-DVALUE={i}")) for i in (1, 2)]
-    words = [word for library in libraries for word in ("handle", library)]
-    without = bare(words, program=cases)
-    assert without.stdout.startswith("handle 1 1\n")
-    assert "handle 2 2\n" in without.stdout
-    same(preloaded(words, program=cases), without)
-
-
-@pytest.mark.parametrize("name", ["cuNobodyHasThis", "nobodyHasThis", "c", "cudaLaunchNothing", "__cudaNothing", "_"])
-def test_errors_have_the_same_text_and_are_cleared(name: str, cases: str, bare: Runner, preloaded: Runner) -> None:
-    without = bare(["error", name], program=cases)
-    assert name in without.stdout
-    same(preloaded(["error", name], program=cases), without)
-
-
-def test_eight_threads_get_one_answer(cases: str, bare: Runner, preloaded: Runner) -> None:
-    words = ["threads", "strlen", "threads", "cuNobodyHasThis"]
-    same(preloaded(words, program=cases), bare(words, program=cases))
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -124,24 +86,32 @@ def test_launches_from_preinit_are_made_but_not_counted(
     assert [process["opened_gpu"] for process in done.report["processes"]] == ([True] if way == "LINKED" else [])
 
 
-@pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
-def test_bound_at_start(way: str, bare: Runner, preloaded: Runner) -> None:
-    env = {"LD_BIND_NOW": "1"}
-    done = preloaded(WORDS, way=way, env=env)
-    same(done, bare(WORDS, way, env=env))
-    assert done.totals["launches"] == 3
+# ---- What users of other libraries that override dlsym saw ----
 
 
-@pytest.mark.parametrize("start", ["vfork", "spawn", "exec"])
-@pytest.mark.parametrize("way", ["symbol", "dlsym"])
-def test_programs_that_start_programs(start: str, way: str, bare: Runner, preloaded: Runner) -> None:
-    words = f"{WORDS} {start} {WORDS}"
-    done = preloaded(words, way=way)
-    same(done, bare(words, way))
-    assert sorted(process["launches"] for process in done.report["processes"]) == [3, 3]
+@pytest.fixture
+def openmp(build: Build) -> tuple[Path, dict[str, str]]:
+    """A program of LLVM's OpenMP, and where its library is."""
+    library = third_party("libomp5-14", "libomp.so.5")
+    return build("openmp", "openmp.c", link=[library]), {"LD_LIBRARY_PATH": str(library.parent)}
 
 
-def test_startup_and_lookups_open_no_file(cases: str, preloaded: Runner, tmp_path: object) -> None:
-    """A process that never comes near a driver leaves nothing behind."""
-    done = preloaded(["error", "cuNobodyHasThis"], program=cases)
-    assert done.report["processes"] == []
+@pytest.mark.parametrize("switch", [{}, {"OVERLAP_RUN": "off"}], ids=["on", "off"])
+def test_import_torch_spins_forever_in_ompt_start_tool(
+    switch: dict[str, str], openmp: tuple[Path, dict[str, str]], bare: Runner, preloaded: Runner
+) -> None:
+    program, env = openmp
+    without = bare(program=program, env=env)
+    assert without.stdout == "threads 4, entered 16\n"
+    same(preloaded(program=program, env={**env, **switch}, timeout=300), without)
+
+
+def test_on_a_newer_glibc_dl_sym_is_undefined(simulated: Mapping[str, str]) -> None:
+    """Nothing that is only glibc's own is asked for, and every symbol is there when all are bound at the start."""
+    data = Path(plan.LIBRARY).read_bytes()
+    assert b"dlsym\0" in data
+    for private in (b"GLIBC_PRIVATE", b"_dl_sym\0", b"_dl_vsym\0", b"__libc_dlsym\0", b"__libc_dlopen_mode\0"):
+        assert private not in data
+    env = {**simulated, "LD_PRELOAD": plan.LIBRARY, "LD_BIND_NOW": "1"}
+    done = subprocess.run(["/bin/true"], env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

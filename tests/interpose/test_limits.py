@@ -15,7 +15,7 @@ TWO_TARGETS = """compute:
 def test_threads_that_quarrel_about_it_see_no_error(
     word: str, policy: str, build: Build, bare: Runner, preloaded: Runner
 ) -> None:
-    stub = build.library("limiting/libcuda.so.1", "counting_driver.c")
+    stub = build.library("limiting/libcuda.so.1", "stub_driver.c", "-DCOUNTS", "-DSLOW")
     program = build("limits", "limits.c", link=[stub])
     env = {"LD_LIBRARY_PATH": str(stub.parent)}
     without, done = bare([word], program=program, env=env), preloaded([word], policy, program=program, env=env)
@@ -33,7 +33,7 @@ def test_threads_that_quarrel_about_it_see_no_error(
 @pytest.mark.parametrize("attribute", [8, 9])
 def test_setting_what_was_set_costs_no_questions(attribute: int, build: Build, preloaded: Runner) -> None:
     """8 with its own value, 9 (the carveout): decisions stay."""
-    stub = build.library("limiting/libcuda.so.1", "counting_driver.c")
+    stub = build.library("limiting/libcuda.so.1", "stub_driver.c", "-DCOUNTS", "-DSLOW")
     program = build("counting", "counting.c", link=[stub])
     done = preloaded([str(attribute)], ONE, program=program, env={"LD_LIBRARY_PATH": str(stub.parent)})
     assert done.stdout == f"bad: 0, largest size: {smallest_size(1)}, asked: 0\n"

@@ -86,7 +86,7 @@ def test_threads_that_have_no_number_lose_no_launch(
 def test_modules_that_come_and_go(addresses: int, build: Build, bare: Runner, preloaded: Runner) -> None:
     """300,000, more than there is room for: the last is shaped, too, and decided once; unloads take as long as ever."""
     name = f"reloads{addresses}/libcuda.so.1"
-    stub = build.library(name, "reloads.c", "-DDRIVER", f"-DADDRESSES={addresses}", "-Wno-pointer-arith")
+    stub = build.library(name, "stub_driver.c", "-DCOUNTS", f"-DADDRESSES={addresses}")
     program = build("reloads", "reloads.c", link=[stub])
     env = {"LD_LIBRARY_PATH": str(stub.parent)}
     without = bare("300000", program=program, env=env)

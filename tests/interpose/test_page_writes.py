@@ -1,28 +1,24 @@
-"""All threads share the statistics page, which may lie on a disk: calls that change nothing in it write nothing."""
+"""All threads share the statistics page, which may lie on a disk: a call that changes nothing in it writes nothing.
+
+Launches and look-ups that are known: words/page_writes.txt."""
 
 from __future__ import annotations
 
+import hip_interposing
 import pytest
-from interposing import BLOCKS, NCCL, ONE, WAYS, Build, Runner, rule
-
-WINDOWED = rule("{blocks_per_sm: 1}", when="overlapping")
-
-
-def test_opening_a_gpu_again_writes_nothing(build: Build, preloaded: Runner) -> None:
-    done = preloaded("libcuda.so.1", program=build("page_writes", "page_writes.c"))
-    assert (done.status, done.stdout) == (0, "pages: 1\nagain: 0\n")
+from hip_interposing import Hip, World
+from interposing import Build, Runner
 
 
-@pytest.mark.parametrize("policy", ["observe", ONE, WINDOWED], ids=["observe", "always", "overlapping"])
-@pytest.mark.parametrize("setting", ["", "device=1 device=0"], ids=["one", "several"])
-@pytest.mark.parametrize("way", WAYS)
-def test_a_launch_that_is_known_writes_to_nothing_that_threads_share(
-    way: str, setting: str, policy: str, preloaded: Runner
+@pytest.mark.parametrize("version", ["CUDA", *hip_interposing.VERSIONS])
+def test_opening_a_gpu_again_writes_nothing(
+    version: str, build: Build, preloaded: Runner, world: World, hip: Hip
 ) -> None:
-    """With one context, and with several, where the current one is asked for."""
-    launches = f"launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0"
-    words = f"{setting} ptx=k,{NCCL} launch={NCCL},16,256,0 {launches} {launches} freeze=1 {launches} freeze=0 sync"
-    env = {"LD_BIND_NOW": "1", "SIMGPU": "h100:hold,2"}
-    done = preloaded(words, policy, way, env=env)
-    assert done.status == 0
-    assert len(done.launches) == 7
+    """On HIP hipSetDevice and hipMalloc open one."""
+    program = build("page_writes", "page_writes.c")
+    if version == "CUDA":
+        done = preloaded("libcuda.so.1", program=program)
+    else:
+        name = hip_interposing.runtime(version).name
+        done = hip([name], hip_interposing.ONE, version=version, program=program)
+    assert (done.status, done.stdout) == (0, "pages: 1\nagain: 0\n")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from interposing import BLOCKS, Build, Runner, rule
+import pytest
+from interposing import BLOCKS, PROGRAMS, Build, Runner, rule, same, smallest_size
+
+RAISED = rule("{blocks_per_sm: 1}", more="streams: {created_by: [nccl]}")
 
 
 def test_it_stays_raised_whatever_the_rule_says(preloaded: Runner, build: Build) -> None:
@@ -28,3 +32,17 @@ def test_the_policys_own_kernels_and_libraries_are_communication(preloaded: Runn
     done = preloaded(f"nccl={ours} ptx=mine,k {' '.join(launches)}", policy)
     assert [size > 0 for size in done.sizes] == [False, False, True]
     assert done.totals["communication"] == 2
+
+
+@pytest.mark.parametrize("switch", [{}, {"OVERLAP_RUN": "off"}], ids=["on", "off"])
+def test_nccl_loaded_by_ctypes_hangs(switch: dict[str, str], build: Build, bare: Runner, preloaded: Runner) -> None:
+    words = [str(PROGRAMS / "nccl_by_ctypes.py"), str(build.nccl())]
+    without = bare(words, program=sys.executable)
+    assert without.stdout.split() == ["0"] * 11, without.stdout + without.stderr
+    done = preloaded(words, RAISED, program=sys.executable, env=switch, timeout=300)
+    same(done, without, but=[] if switch else ["dynamic_shared", "priority", "entry"])
+    if switch:
+        assert done.report["processes"] == []
+    else:
+        assert (done.priorities, done.sizes) == ([-5] * 3 + [0], [0] * 3 + [smallest_size(1)])
+        assert done.totals["communication"] == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 import pytest
-from interposing import ONE, Build, Runner, same
+from interposing import Build, Runner, same
 
 from pyshim.start import plan
 
@@ -26,12 +26,3 @@ def test_a_resolver_that_asks_dlsym_while_we_are_not_bound_gets_the_real_answer(
     without = bare(program=program, env=env)
     assert without.stdout == "chosen 42 42 42 42\n"
     same(preloaded(program=program, env=env), without)
-
-
-@pytest.mark.plain("no sanitizer has started by then", sanitized=True)
-def test_a_preinit_function_opens_a_library(build: Build, bare: Runner, preloaded: Runner) -> None:
-    library = build.library("libhidden7.so", "opened.c", "-DVALUE=7")
-    program = build("preinit-open", "preinit_open.c", f'-DPATH="{library}"')
-    without = bare(program=program)
-    assert without.stdout == "opened early: 7\n"
-    same(preloaded(policy=ONE, program=program), without)

@@ -43,7 +43,7 @@
 
 extern char **environ;
 
-enum { MOST = 256, MOST_FIELDS = 16 };
+enum { MOST = 2048, MOST_FIELDS = 16 };
 
 struct kernel {
     char name[128];

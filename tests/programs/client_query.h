@@ -2,9 +2,11 @@
  *
  *   set=K,A,V get=K,A          attribute of a kernel or function           cache=K,C  its preference for the cache
  *   occ occflags = K,threads,dynamic         occsize occsizeflags = K,dynamic       occavail=K,blocks,threads
+ *   occcallback=K,dynamic      ...with a function that says how many bytes a block needs, which asks the driver itself
  *   occclusters occcluster = K,blocks,threads,dynamic      with the attributes of attr=
  *   sset=S,A,V sget=S,A  scopy=TO,FROM  of=S  destroy=S        streams: attributes, priority
  *   context=D      a context of device D becomes the current one           attach  it is used once more
+ *   current=I      the I-th of these becomes the current one again
  *   contextcache=C its preference for the cache
  *   endcontext=HOW the current one: destroy, detach, release, reset (the last two the primary one)
  *   green=N        a green context of N multiprocessors       greenstream=I,P    a stream of the I-th
@@ -28,6 +30,12 @@ static int kernel_attribute(const char *verb) {
     return result;
 }
 
+static size_t bytes_of(int threads) {
+    int grid = 0, block = 0;
+    CU(cuOccupancyMaxPotentialBlockSize)(&grid, &block, find_kernel(words[0])->handle, NULL, 0, threads);
+    return (size_t)threads * 120;
+}
+
 static int occupancy(const char *verb) {
     void *const function = find_kernel(words[0])->handle;
     const int second = word_count > 1 ? atoi(words[1]) : 0, third = word_count > 2 ? atoi(words[2]) : 0;
@@ -39,6 +47,9 @@ static int occupancy(const char *verb) {
         result = CU(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(&one, function, second, (size_t)third, 1);
     else if (strcmp(verb, "occsize") == 0)
         result = CU(cuOccupancyMaxPotentialBlockSize)(&one, &two, function, NULL, (size_t)second, 0);
+    else if (strcmp(verb, "occcallback") == 0)
+        result =
+            CU(cuOccupancyMaxPotentialBlockSize)(&one, &two, function, (void *)(uintptr_t)bytes_of, (size_t)second, 0);
     else if (strcmp(verb, "occsizeflags") == 0)
         result = CU(cuOccupancyMaxPotentialBlockSizeWithFlags)(&one, &two, function, NULL, (size_t)second, 0, 0);
     else if (strcmp(verb, "occavail") == 0) {
@@ -110,9 +121,13 @@ static int green(const char *verb) {
 }
 
 static int context_word(const char *verb) {
+    static void *contexts[MOST];
+    static int context_count;
     void *context = NULL;
     if (strcmp(verb, "context") == 0)
-        return CU(cuCtxCreate_v2)(&context, 0, atoi(words[0]));
+        return CU(cuCtxCreate_v2)(&contexts[context_count++], 0, atoi(words[0]));
+    if (strcmp(verb, "current") == 0)
+        return CU(cuCtxSetCurrent)(contexts[atoi(words[0])]);
     if (strcmp(verb, "attach") == 0)
         return CU(cuCtxAttach)(&context, 0);
     if (strcmp(verb, "contextcache") == 0) {
@@ -133,7 +148,7 @@ static int context_word(const char *verb) {
 static int query_word(const char *verb, int *result) {
     static const char *const attribute_words[] = {"set", "get", "cache", NULL};
     static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sget", NULL};
-    static const char *const context_words[] = {"context", "attach", "contextcache", "endcontext", NULL};
+    static const char *const context_words[] = {"context", "current", "attach", "contextcache", "endcontext", NULL};
     static const char *const green_words[] = {"green", "greenstream", "greencontext", "greenend", NULL};
     const struct {
         const char *const *verbs;

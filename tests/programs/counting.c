@@ -1,4 +1,4 @@
-/* Launches on the counting driver; before each of the later ones an attribute is set that makes no difference.
+/* Launches on the stub driver that counts; before each of the later ones an attribute is set that makes no difference.
  * Prints what failed, the largest size that was launched, and how many questions those later launches cost. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -75,6 +75,7 @@ class Done:
     stderr: str
     launches: list[dict[str, Any]] = field(default_factory=list)  # the driver's log
     report: dict[str, Any] = field(default_factory=dict)
+    pages: Path | None = None  # that the report is of
 
     @property
     def sizes(self) -> list[int]:
@@ -247,7 +248,7 @@ def preloaded(build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_pa
         made = {**table_of(policy), **ours, "LD_PRELOAD": preload.format(plan.LIBRARY), **(env or {})}
         done = _run(build, program or build.client(way), words, made, log, more)
         if pages.is_dir():
-            done.report = report_of(pages)
+            done.report, done.pages = report_of(pages), pages
         return done
 
     return run

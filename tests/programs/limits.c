@@ -1,4 +1,4 @@
-/* On the limiting driver. Threads that quarrel about the limit of dynamic shared memory of one kernel. Prints how many
+/* On the stub driver that counts. Threads that quarrel about the limit of dynamic shared memory of one kernel. Prints how many
  * launches failed. limits set: one sets attribute 8 before every launch, as CUTLASS does, while others launch limits
  * sizes: four launch with different blocks and sizes; each round has a kernel of its own, so that all of them raise its
  * limit at once */

@@ -1,4 +1,4 @@
-/* On the odd driver. odd kernels N: kernels k0 to kN-1 in one module, each launched twice | odd names: kernels of long
+/* On the stub driver that counts. odd kernels N: kernels k0 to kN-1 in one module, each launched twice | odd names: kernels of long
  * and strange names. Prints how many launches failed, and how many of odd and even kernels had another size. */
 #define WAY_LINKED
 #include "driver.h"

@@ -1,9 +1,22 @@
 /* A driver of a few bytes: an H100 that does nothing. For tests of what the library itself takes.
  * STUB_ANSWERS: what every cuLaunchKernelEx answers. STUB_REFUSES: large blocks, but only on the default stream; any
- * other stream captures. */
+ * other stream captures.
+ *
+ * COUNTS: with kernels k0, k1, ... of which each has a limit of dynamic shared memory of its own, as real ones have; with
+ * clusters compiled into them (STUB_CLUSTER: the width); which take STUB_REGISTERS and STUB_STATIC, and have STUB_LIMIT for
+ * ever; and with counts: of questions, and of launches of odd and even kernels. SLOW: limits are set slowly, so that other
+ * threads launch before and after that takes effect. ADDRESSES: kernels are by modules, whose handles come back after so many
+ * others. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#ifdef COUNTS
+#define cuFuncGetAttribute base_get_attribute
+#define cuFuncSetAttribute base_set_attribute
+#define cuLaunchKernel base_launch
+#endif
 
 int cuInit(unsigned flags) {
     return (int)flags * 0;
@@ -35,6 +48,15 @@ int cuStreamGetPriority(void *stream, int *priority) {
 int cuStreamIsCapturing(void *stream, int *status) {
     return *status = stream != 0, 0;
 }
+#ifdef ADDRESSES
+int cuModuleLoadData(void **module, const void *image) {
+    static long modules;
+    return *module = (void *)(0x10000000 + 32 * (++modules % ADDRESSES)), image == 0;
+}
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+    return *function = (void *)((char *)module + 16), name == 0;
+}
+#else
 int cuModuleLoadData(void **module, const void *image) {
     return *module = (void *)32, image == 0;
 }
@@ -42,6 +64,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
     /* k, k1, k2... are kernels of their own */
     return *function = (void *)(name[0] == 'n' ? 0x100000L : 0x200000L + 16L * atoi(name + 1)), module == 0;
 }
+#endif
 int cuFuncSetAttribute(void *function, int attribute, int value) {
     return function == 0 || attribute < 0 || value < 0;
 }
@@ -81,3 +104,72 @@ int stub_extended(void);
 int stub_extended(void) {
     return extended;
 }
+
+#ifdef COUNTS
+#undef cuFuncGetAttribute
+#undef cuFuncSetAttribute
+#undef cuLaunchKernel
+enum { KERNELS = 1 << 18, USUAL = 49152, MOST = 232448 };
+static int asked, launched[2], changed[2], above[KERNELS]; /* how much more than usual */
+static int carveout = -1;                                  /* of all */
+
+static int number(const char *variable, int usual) {
+    return getenv(variable) ? atoi(getenv(variable)) : usual;
+}
+static uintptr_t number_of(void *function) {
+    return ((uintptr_t)function - 0x200000) / 16 % KERNELS;
+}
+static int limit_of(void *function) {
+    return number("STUB_LIMIT", USUAL + __atomic_load_n(&above[number_of(function)], __ATOMIC_SEQ_CST));
+}
+int cuModuleUnload(void *module) {
+    return module == 0;
+}
+int cuFuncGetAttribute(int *value, int attribute, void *function) {
+    const int result = base_get_attribute(value, attribute, function);
+    __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
+    *value = attribute == 1    ? number("STUB_STATIC", *value)
+             : attribute == 4  ? number("STUB_REGISTERS", *value)
+             : attribute == 8  ? limit_of(function)
+             : attribute == 9  ? __atomic_load_n(&carveout, __ATOMIC_SEQ_CST)
+             : attribute == 11 ? number("STUB_CLUSTER", *value)
+                               : *value;
+    return result;
+}
+int cuFuncSetAttribute(void *function, int attribute, int value) {
+    if (attribute == 8 && (value < 0 || value > MOST))
+        return 1;
+#ifdef SLOW
+    usleep(50);
+#endif
+    if (attribute == 8)
+        __atomic_store_n(&above[number_of(function)], value - USUAL, __ATOMIC_SEQ_CST);
+    if (attribute == 9)
+        __atomic_store_n(&carveout, value, __ATOMIC_SEQ_CST);
+#ifdef SLOW
+    usleep(50);
+#endif
+    return base_set_attribute(function, attribute, value);
+}
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **parameters, void **extra) {
+    const uintptr_t odd = number_of(function) % 2;
+    __atomic_fetch_add(&launched[odd], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&changed[odd], shared > 0, __ATOMIC_RELAXED);
+    if (!getenv("STUB_LIMIT") && (int)shared > limit_of(function))
+        return 1;
+    return base_launch(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
+}
+int stub_asked(void);
+int stub_asked(void) {
+    return __atomic_load_n(&asked, __ATOMIC_RELAXED);
+}
+int stub_launched(int odd);
+int stub_launched(int odd) {
+    return launched[odd];
+}
+int stub_changed(int odd);
+int stub_changed(int odd) {
+    return changed[odd];
+}
+#endif

@@ -73,18 +73,3 @@ def test_programs_that_overshoot_get_what_they_got(version: str, world: World, h
             assert bare.status < 0
     words = [*world.words("k"), f"launch=k,{BLOCKS},64,65536", "sync"]
     assert hip(words, POLICIES["64 KiB"], version=version).sizes == [65536]
-
-
-def test_kernels_that_read_their_dynamic_size_are_left_alone(world: World, hip: Hip) -> None:
-    """By name, as the policy says it."""
-    policy = f'fixed_size: ["reads*", "s1"]\n{POLICIES["one"]}'
-    words = [*world.words("reads", "k", "s1"), *(f"launch={name},{BLOCKS},64,64" for name in ("reads", "k", "s1"))]
-    words += [*world.hosts("reads"), f"launch=reads,{BLOCKS},64", "stream=0", f"graph=reads,{BLOCKS},64,0,1"]
-    done = hip(words, policy)
-    assert by_kernel(done) == {"reads": [64, 0, 0, 0], "k": [smallest(1)], "s1": [64]}
-    assert done.reasons["reads_dynamic_size"] >= 3
-
-
-def test_communication_is_never_given_more(world: World, hip: Hip) -> None:
-    words = [*world.words(NCCL), *world.hosts(NCCL), f"launch={NCCL},{BLOCKS},64", f"launch={NCCL},16,64,12000"]
-    assert hip(words, POLICIES["64 KiB"]).sizes == [0, 12000]

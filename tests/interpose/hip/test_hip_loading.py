@@ -1,4 +1,4 @@
-"""How programs come by a HIP runtime, or by two, or by none; other processes and threads; NVIDIA's driver beside it."""
+"""Programs without a HIP runtime; with GPUs of several kinds and vendors; and which processes have used one."""
 
 from __future__ import annotations
 
@@ -26,87 +26,11 @@ def test_no_runtime(world: World, hip: Hip) -> None:
     assert off.stdout.splitlines()[1:] == hip(program=program).stdout.splitlines()
 
 
-@pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address"])
-def test_a_runtime_that_only_a_plugin_sees(way: str, world: World, hip: Hip) -> None:
-    words = [world.plugin("7", way), *world.words("k"), LAUNCH, *world.hosts("k"), LAUNCH]
-    bare, done = hip(words, program=world.host()), hip(words, ONE, program=world.host())
-    same(done, bare, but=["dynamic_shared"])
-    assert done.sizes == [smallest(1)] * 2
-    assert done.totals["launches"] == 2
-
-
-def test_a_runtime_that_is_only_looked_for(world: World, hip: Hip) -> None:
-    """RTLD_NOLOAD: it is there because another library needs it, or it is not."""
-    asks = world.plugin("7", "dlsym")
-    words = [world.plugin("7"), "count", "--", asks, *world.words("k"), LAUNCH]
-    env = {"HIP_OPEN": "noload"}
-    bare, done = hip(words, program=world.host(), env=env), hip(words, ONE, program=world.host(), env=env)
-    same(done, bare, but=["dynamic_shared"])
-    assert done.totals["launches"] == 1
-    absent = [asks, "count"]
-    bare = hip(absent, program=world.host(), env=env)
-    assert bare.status == 4
-    same(hip(absent, ONE, program=world.host(), env=env), bare)
-
-
-@pytest.mark.parametrize("way", ["symbol", "dlsym"])
-def test_closed_and_opened_again(way: str, world: World, hip: Hip) -> None:
-    plugin = world.plugin("7", way)
-    words = [plugin, *world.words("k"), LAUNCH, "--", "close", plugin, *world.words("k"), LAUNCH]
-    bare, done = hip(words, program=world.host()), hip(words, ONE, program=world.host())
-    assert (done.status, done.stdout) == (bare.status, bare.stdout), done.stderr
-    assert [launch["result"] for launch in done.launches] == [0, 0]
-    assert done.sizes == [smallest(1)] * 2
-
-
-@pytest.mark.parametrize("way", ["symbol", "dlsym"])
-def test_a_runtime_that_was_closed_after_a_look(way: str, world: World, hip: Hip) -> None:
-    """What was noted of it then must not be called any more, wherever it is by now."""
-    probe = world.build("hip-probe", "hip_probe.c")
-    words = [runtime("7"), world.plugin("7", way), *world.words("k"), LAUNCH, "sync"]
-    bare, done = hip(words, program=probe), hip(words, ONE, program=probe)
-    assert bare.stdout.endswith("launch k: 0\nsync: 0\n")
-    same(done, bare, but=["dynamic_shared"])
-    assert done.sizes == [smallest(1)]
-
-
-@pytest.mark.parametrize("way", ["symbol", "dlsym"])
-@pytest.mark.parametrize("versions", [("6", "7"), ("7", "5")])
-def test_two_runtimes_in_one_process(way: str, versions: tuple[str, str], world: World, hip: Hip) -> None:
-    """A program's own and one that a package has brought: each library is served by its own."""
-    words: list[object] = []
-    for version in (*versions, versions[0]):
-        words += [world.plugin(version, way), *world.words("k"), LAUNCH, *world.hosts("k"), LAUNCH, "sync", "--"]
-    bare, done = hip(words[:-1], program=world.host()), hip(words[:-1], ONE, program=world.host())
-    assert bare.stdout.count("launch k: 0") == 6
-    assert (done.status, done.stdout) == (bare.status, bare.stdout), done.stderr
-    assert [launch["result"] for launch in done.launches] == [0] * 6
-    assert done.sizes[:2] == [smallest(1)] * 2
-    assert done.stderr.count("overlap: there are several HIP runtimes in this process: ") == (way == "symbol")
-
-
-def test_threads_and_children(world: World, hip: Hip) -> None:
-    words = [*world.hosts("k"), LAUNCH, "thread", LAUNCH, LAUNCH, "end_thread", LAUNCH]
-    bare, done = hip(words), hip(words, ONE)
-    same(done, bare, but=["dynamic_shared", "stream"])
-    assert done.totals["launches"] == 4
-    assert done.sizes == [smallest(1)] * 4
-
-
-def test_a_child_that_begins_with_hip_is_counted_apart(world: World, hip: Hip) -> None:
-    words = ["fork", *world.hosts("k"), LAUNCH, "join", *world.hosts("k"), LAUNCH, LAUNCH]
-    bare, done = hip(words), hip(words, ONE)
-    assert (done.status, done.stdout) == (bare.status, bare.stdout)
-    assert sorted(process["launches"] for process in done.report["processes"]) == [1, 2]
-    assert done.sizes == [smallest(1)] * 3
-
-
-def test_a_program_that_execs(world: World, hip: Hip) -> None:
-    words = [*world.hosts("k"), LAUNCH, "exec", *world.hosts("k"), LAUNCH, LAUNCH]
-    bare, done = hip(words), hip(words, ONE)
-    assert (done.status, done.stdout) == (bare.status, bare.stdout)
-    assert sorted(process["launches"] for process in done.report["processes"]) == [1, 2]
-    assert done.sizes == [smallest(1)] * 3
+def test_threads_that_meet_a_kernel_at_the_same_time(world: World, hip: Hip) -> None:
+    build = (f'-DRUNTIME="{runtime("7").name}"', "-DVERSION=7", "-DWAY_LINKED", "-pthread")
+    program = world.build("hip-race", "hip_race.c", *build, link=[runtime("7")])
+    done = hip([world.fat], ONE, program=program, gpu="mi250x,2")
+    assert (done.status, done.reasons) == (0, {"shaped": 6000})
 
 
 # ---- NVIDIA's driver beside it ----
@@ -157,6 +81,33 @@ def test_windows_of_the_vendors_are_apart(both: Path, world: World, hip: Hip, tm
         done = hip(words, policy, program=both, gpu="h100+mi250x", env=env)
         wanted = {"cuda": H100_TWO, "hip": smallest(1)}[first]
         assert by_kernel(done)["k"] == [0, wanted], (first, done.stderr)
+
+
+# ---- Which policy is a device's: by what it is, not by its number ----
+
+
+def test_each_kind_of_gpu_has_its_policy(world: World, hip: Hip, tmp_path: Path) -> None:
+    text = 'policy: 1\nname: {}\ngpu: ["AMD Instinct {}*"]\nstreams: {{raise: off}}\n'
+    text += "compute: [{{match: {{kernel: k}}, shape: {{blocks_per_sm: {}}}, when: always}}]\n"
+    files = []
+    for name, blocks in (("MI250X", 1), ("MI300X", 2)):
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text(text.format(name.lower(), name, blocks), encoding="ascii")
+    policy = ",".join(map(str, files))
+    words = world.hosts("k")
+    for device in (0, 1, 0):
+        words += [f"device={device}", f"launch=k,{BLOCKS},64", f"launch=k,{BLOCKS},64"]
+    one, two = smallest(1), smallest(2)
+    wanted = {None: [one, two, one], "1,0": [two, one, two], "0,1": [one, two, one]}
+    for order, sizes in wanted.items():
+        done = hip(words, policy, gpu="mi250x+mi300x", env={"HIP_VISIBLE_DEVICES": order})
+        assert done.sizes == [size for size in sizes for _ in range(2)], order
+        names = {one: "mi250x", two: "mi300x"}
+        [process] = done.report["processes"]
+        found = sorted((device["index"], device["policy"]) for device in process["devices"])
+        assert found == [(0, names[sizes[0]]), (1, names[sizes[1]])]
+    done = hip(words[:-3], policy, gpu="mi250x+mi300x", env={"HIP_VISIBLE_DEVICES": "1"})
+    assert done.sizes == [two] * 4  # there is no device 1: the program stays on the other one
 
 
 # ---- Which process has used a GPU ----

@@ -1,4 +1,4 @@
-"""What users of other preloads saw on AMD; more in test_hip_ways.py, test_hip_loading.py and test_hip_table.py."""
+"""What users of other preloads saw on AMD; more in words/hip_*.txt."""
 
 from __future__ import annotations
 

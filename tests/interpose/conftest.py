@@ -1,4 +1,4 @@
-"""The library in front of HIP runtimes; see hip_interposing.py."""
+"""HIP runtimes with the library in front of them; see hip/hip_interposing.py."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 from hip_interposing import Hip, World, runner
-
-HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="session")

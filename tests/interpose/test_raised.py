@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from iterating import STYLE_0, Iterations, raised
+import pytest
+from iterating import AUTO, STYLE_0, Iterations, raised
 
 
 def test_streams_that_were_raised_once_give_way(iterations: Iterations) -> None:

@@ -43,8 +43,8 @@ def _unseen(collected: Collected) -> Iterator[str]:
         yield f"no process is in the report: there is no GPU driver on {some(collected.without_driver)}"
     elif not collected.pages:
         yield (
-            "no process is in the report: none opened a GPU with the library loaded, or its page of the report could not "
-            "be written. overlap-run prints the cause at its start, or the library at the first use of a GPU"
+            "no process is in the report: none opened a GPU with the library loaded, or its page of the report could "
+            "not be written. overlap-run prints the cause at its start, or the library at the first use of a GPU"
         )
     blind = [page for page in collected.pages if page.opened_gpu and not page.launches and not page.graph_launches]
     if blind:

@@ -12,13 +12,33 @@ from typing import Any
 import pytest
 from made import GEMM, K, kineto, kineto_events, nsys
 
+from pyshim.diagnosis.chosen import Records, load
 from pyshim.diagnosis.look import TraceAnswer, look
 from pyshim.errors import OverlapError
+from pyshim.profiles.record import Call
 
 DATA = Path(__file__).parent / "data"
 ABOUT = re.compile(r"it ends in the middle: this is about steps? (\d+)(?: to (\d+))? of 10 alone")
 REFUSED = "it ends in the middle, and no whole step is in what is there"
 PARTS = 40
+# In which a profiler may write its sorts of records.
+SORTS = {
+    "user_annotation": "ranges",
+    "gpu_user_annotation": "GPU ranges",
+    "kernel": "kernels",
+    "gpu_memcpy": "copies",
+    "gpu_memset": "copies",
+    "cuda_runtime": "calls",
+    "cuda_driver": "calls",
+    "cuda_sync": "waits",
+}
+ORDERS = [
+    ("ranges", "kernels", "copies", "calls", "waits", "GPU ranges"),
+    ("ranges", "calls", "kernels", "copies", "waits", "GPU ranges"),
+    ("ranges", "waits", "calls", "copies", "kernels", "GPU ranges"),
+    ("ranges", "GPU ranges", "waits", "kernels", "calls", "copies"),
+    ("ranges", "copies", "kernels", "calls", "GPU ranges", "waits"),
+]
 
 
 def cut(tmp_path: Path, name: str, part: float) -> Path:
@@ -60,6 +80,46 @@ def test_the_whole_steps_of_a_file_that_is_cut_anywhere(tmp_path, name):
             seen.add(steps)
             assert summary(found) == summary(look([str(DATA / f"{name}.json.gz")], steps)), steps
     assert seen and refused
+
+
+def records_of(path: Path, steps: str | None = None) -> tuple[Records, str]:
+    loaded = load(str(path), steps)
+    (records,) = loaded.processes.values()
+    return records, " ".join(loaded.trace.warnings)
+
+
+def launches(records: Records) -> list[Call]:
+    """Return the calls that launched: others, such as polls by NCCL's own thread, change no step."""
+    numbers = {work.correlation for work in records.works}
+    return [call for call in records.calls if call.correlation in numbers]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ["bare-rank0", "stencil-host-events"])
+def test_no_record_of_a_step_is_missing_in_whatever_order_a_file_is_written(tmp_path, name, order):
+    """Each sort of records by itself, cut after every few of them."""
+    events = json.loads(gzip.decompress((DATA / f"{name}.json.gz").read_bytes()))["traceEvents"]
+    events = [event for event in events if event.get("cat") in SORTS]
+    events.sort(key=lambda event: order.index(SORTS[event["cat"]]))
+    whole, torn = tmp_path / "whole.json", tmp_path / "torn.json"
+    whole.write_text(json.dumps([event for event in events if event["cat"] != "gpu_user_annotation"]))
+    seen = set()
+    for number in range(1, PARTS + 1):
+        torn.write_text(json.dumps(events[: number * len(events) // PARTS])[:-1])
+        try:
+            found, notes = records_of(torn)
+        except OverlapError as error:
+            assert error.sentence == f"{torn}: {REFUSED}"
+            continue
+        said = ABOUT.search(notes)
+        assert said, notes
+        steps = f"{said[1]}-{said[2] or said[1]}"
+        expected, _ = records_of(whole, steps)
+        assert (found.works, launches(found)) == (expected.works, launches(expected)), (number, steps)
+        if found.waits:
+            assert found.waits == expected.waits, (number, steps)
+        seen.add(steps)
+    assert seen
 
 
 def test_a_copy_that_stopped_is_refused(tmp_path, overlap):

@@ -14,6 +14,7 @@ from made import GEMM, K, kineto, kineto_events, nsys
 
 from pyshim.diagnosis.chosen import Records, load
 from pyshim.diagnosis.look import TraceAnswer, look
+from pyshim.diagnosis.torn import Recorded, whole_steps
 from pyshim.errors import OverlapError
 from pyshim.profiles.record import Call
 
@@ -185,3 +186,12 @@ def test_a_whole_file_is_said_to_be_torn_nowhere(tmp_path, overlap):
     path = kineto(tmp_path / "t.json", kineto_events([K(GEMM, 100.0 * one, 90.0) for one, *_ in steps], steps))
     done = overlap("explain", str(path))
     assert done.returncode == 0 and "torn" not in done.stdout + done.stderr
+
+
+def test_a_step_whose_calls_by_another_thread_are_missing_is_not_whole():
+    """Each thread's calls may be written by themselves: work 3 has none, although calls of later steps are there."""
+    calls = [(number, "cudaLaunchKernel") for number in (1, 2, 4, 5, 6)]
+    starts = [(10.0, 1), (11.0, 2), (30.0, 4), (31.0, 5), (50.0, 6)]
+    bounds = (0.0, 20.0, 40.0, 60.0)
+    assert whole_steps(Recorded([1, 2, 3, 4, 5, 6], calls, []), starts, bounds) == (0, 1)
+    assert whole_steps(Recorded([1, 2, 4, 5, 6], calls, []), starts, bounds) == (0, 2)

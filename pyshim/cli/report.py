@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 from pyshim.cli import html
@@ -131,11 +132,18 @@ def _fetch(directories: Sequence[str]) -> bool:
 
 def _nothing(collected: Collected) -> tuple[str, str]:
     from pyshim.report.collect import some
+    from pyshim.start.folder import search_of
 
     if collected.skipped:
         return (
             f"there is no page in {some(collected.directories)} that can be read",
             "what is the matter with each is said above; where the folder was copied, copy it again",
+        )
+    searches = [search for search in map(search_of, collected.directories) if search]
+    if searches:
+        return (
+            f"{searches[0]} is a search of overlap tune, and holds no report",
+            f"its answer: overlap tune --resume {shlex.quote(searches[0])}",
         )
     holds = "hold" if len(collected.directories) > 1 else "holds"
     return (

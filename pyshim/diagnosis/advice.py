@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyshim.diagnosis import exposed, setting, verdict
+from pyshim.diagnosis.inversions import MINOR
 from pyshim.diagnosis.look import TraceAnswer
-from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, ProcessResult, together
+from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, TOGETHER, ProcessResult, together
 from pyshim.diagnosis.words import COPY, a_step, kernel_name, milliseconds, percent, streams
 
 _CUDA = (
@@ -60,7 +61,7 @@ def _is_amd(one: ProcessResult) -> bool:
 def _started(answer: TraceAnswer) -> tuple[str, str]:
     """Return how the program of the trace is started, without overlap-run and with it."""
     one = answer.worst
-    many = len(answer.processes) > 1 or one.rank is not None
+    many = answer.peers > 1 or one.rank is not None
     if _is_torch(one):
         return _TORCHRUN if many or one.communication_us else _PYTHON
     return _MPIRUN if many or setting.MPI in one.setting else _PROGRAM
@@ -93,7 +94,6 @@ def _room(answer: TraceAnswer) -> str:
 def _raise(answer: TraceAnswer) -> str:
     """Return how the streams get their priority."""
     one = answer.worst
-    share = percent(max(together(one.raising).values()))
     defaults = [raised.stream for raised in one.raising if raised.default]
     if defaults:
         return f"{defaults[0]} is a default stream, which nothing raises: put this work on another one"
@@ -107,7 +107,18 @@ def _raise(answer: TraceAnswer) -> str:
         return "overlap-run does not if the program itself set the priorities in the trace: write it"
     if not any(raised.share for raised in one.raising) and {found.kernel for found in one.inversions} == {COPY}:
         return "overlap-run raises only streams that launch kernels, too: write it"
-    return f"{_started(answer)[1]} does it by default ({share} of the computation), or write it"
+    return f"{_started(answer)[1]} does it by default ({_carry(one)}), or write it"
+
+
+def _carry(one: ProcessResult) -> str:
+    """Return how much of the computation the streams carry that the default raises, and how much it raises at most."""
+    share = max(together(one.raising).values())
+    several = len(one.raising) > 1
+    who = "these streams carry" if several else "this stream carries"
+    if not share:
+        return f"{who} no computation"
+    most = percent(TOGETHER if several else MINOR)
+    return f"{who} {percent(share)} of the computation{' together' if several else ''}; the limit is {most}"
 
 
 def code(answer: TraceAnswer) -> Sequence[str]:
@@ -115,7 +126,9 @@ def code(answer: TraceAnswer) -> Sequence[str]:
     kinds = [found.kind for found in answer.verdicts]
     if verdict.YES in kinds:
         return _priorities(answer.worst)
-    return answer.trace.trace.records_code if kinds[0] == verdict.NOT_KNOWN and not answer.simulated else ()
+    trace = answer.trace.trace
+    records = kinds[0] == verdict.NOT_KNOWN and not answer.simulated and not trace.torn
+    return trace.records_code if records else ()
 
 
 def _priorities(one: ProcessResult) -> Sequence[str]:
@@ -278,6 +291,8 @@ def _record(answer: TraceAnswer) -> str:
     trace, one = answer.trace.trace, answer.worst
     if answer.simulated:
         return "a simulated trace holds what the program called; nothing more can be recorded"
+    if trace.torn:
+        return "copy the trace again: this file is torn, and what the work waits for may be behind its end"
     how = trace.records_waits if one.told else trace.records_calls
     if not how:
         return f"this is all that a trace of {trace.kind} can say"

@@ -92,7 +92,8 @@ def _step(answer: TraceAnswer) -> str:
     parts = [("exposed communication", shares.exposed_us), ("copies", shares.copies_us), ("idle", shares.idle_us)]
     shown = ", ".join([computation, *(f"{word} {percent(time / whole)}" for word, time in parts if time > 0)])
     simulated = " (simulated)" if answer.simulated else ""
-    return f"{name}{milliseconds(one.span_us)} {a_step(one)}{simulated}: {shown}"
+    torn = ", of the whole steps of a torn file" if answer.trace.trace.torn else ""
+    return f"{name}{milliseconds(one.span_us)} {a_step(one)}{simulated}{torn}: {shown}"
 
 
 def _idle(one: ProcessResult) -> str:

@@ -2,7 +2,7 @@
 
 Steps are found in the ranges alone. What belongs to some of them is told by the numbers of calls, which grow in the
 order of the program: the host may run far ahead of the GPU. Left out, and said, are kernels and copies that began
-seconds before the call that launched them: such records are impossible.
+seconds before the call that launched them: such records are impossible. Of a torn file, only whole steps are looked at.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from math import inf
 from typing import NamedTuple
 
 from pyshim.diagnosis.steps import Finder, Steps
+from pyshim.diagnosis.torn import Recorded, of_host, whole_steps
 from pyshim.errors import USAGE, OverlapError
 from pyshim.profiles import open_trace
 from pyshim.profiles.record import Call, NamedRange, Trace, TracedLaunch, Wait, Work
@@ -24,6 +25,7 @@ MOST = 130_000  # records that are looked at: about half a kilobyte and 30 micro
 _IMPOSSIBLE_US = 1e6  # before its launch
 _RANGE = re.compile(r"\s*(\d{1,15})\s*(?:-\s*(\d{1,15})\s*)?")
 _NUMBERS = re.compile(r"\d+")
+_COPY_AGAIN = "copy it again; if the original is torn, too, record it again"
 
 
 @dataclass
@@ -62,11 +64,20 @@ def load(path: str, steps: str | None = None) -> Loaded:
     processes = list(dict.fromkeys(form.process for form in store.works.forms)) or [None]
     for process in processes:
         part = _Part(store, process, alone=len(processes) == 1)
-        loaded.processes[process] = part.records(trace, asked, MOST // len(processes))
+        records = part.records(trace, asked, MOST // len(processes))
+        if records:
+            loaded.processes[process] = records
+    if not loaded.processes:
+        raise OverlapError(f"{path}: {trace.ending}, and no whole step is in what is there", _COPY_AGAIN, USAGE)
     if not any(isinstance(form, TracedLaunch) for form in store.works.forms):
         trace.warnings += trace.missing
     for records in loaded.processes.values():
         _drop_impossible(trace, records)
+    works = [work for records in loaded.processes.values() for work in records.works]
+    if works:
+        trace.extent_us = min(work.start_us for work in works), max(work.end_us for work in works)
+    if len(loaded.processes) > 1:
+        trace.pid = None
     return loaded
 
 
@@ -104,8 +115,12 @@ class _Part:
     def __len__(self) -> int:
         return len(self._works) + len(self._calls) + len(self._waits)
 
-    def records(self, trace: Trace, asked: tuple[int, int] | None, most: int) -> Records:
-        """Return the records of the steps that are asked for; else all, or the first if they are more than `most`."""
+    def records(self, trace: Trace, asked: tuple[int, int] | None, most: int) -> Records | None:
+        """Return the records of the steps that are asked for; else all, or the first if they are more than `most`.
+
+        Of a torn file, those of whole steps; None: there are none."""
+        if trace.torn:
+            return self._of_torn(trace, asked, most)
         if asked is None and len(self) <= most:
             return self._whole(self._works, self._calls, range(len(self._waits)), self._ranges)
         steps = self._steps()
@@ -124,6 +139,32 @@ class _Part:
         begun = min((work.start_us for work in records.works), default=0.0)
         trace.warnings.append(f"{many}: this is about the first {(until - begun) / 1000:,.0f} ms alone")
         return records
+
+    def _of_torn(self, trace: Trace, asked: tuple[int, int] | None, most: int) -> Records | None:
+        self._ranges = of_host(self._ranges)
+        steps = self._steps()
+        if not steps:
+            return None
+        calls, works, waits = self._store.calls, self._store.works, self._store.waits
+        recorded = Recorded(
+            [works.correlation[index] for index in self._works],
+            [(calls.correlation[index], calls.forms[calls.form[index]].name) for index in self._calls],
+            [(waits.correlation[index], waits.forms[waits.form[index]].host) for index in self._waits],
+        )
+        column, indices = (works, self._works) if self._found.on_gpu else (calls, self._calls)
+        numbered = ((column.start[index], column.correlation[index]) for index in indices)
+        first, end = whole_steps(recorded, numbered, self._found.bounds)
+        whole = steps[first:end]
+        if not whole:
+            return None
+        if len(whole) > 2:  # where the last one ends, the next begins, of which nothing may be missing
+            del whole[-1]
+        chosen = self._chosen(trace, whole, asked) if asked else self._first(whole, most) or whole[:1]
+        trace.warnings.append(
+            f"{trace.path}: {trace.ending}: this is about {_named(chosen)} of {len(steps)} alone, which the end leaves "
+            "whole; copy it again"
+        )
+        return self._of_steps(steps, chosen)
 
     def _whole(
         self, works: Iterable[int], calls: Iterable[int], waits: Iterable[int], ranges: list[NamedRange]
@@ -165,11 +206,16 @@ class _Part:
                 USAGE,
             )
         found = [step for step in steps if asked[0] <= step.number <= asked[1]]
+        first, last = steps[0].number, steps[-1].number
         if not found:
-            raise OverlapError(
-                f"{trace.path} has no such steps: its ranges {self._found.source} are {_named(steps)}",
-                f"--steps {steps[0].number}-{steps[-1].number}",
-                USAGE,
+            which = f"its ranges {self._found.source} are {_named(steps)}"
+            if trace.torn:
+                which = f"{trace.ending}, and its whole {'step is' if first == last else 'steps are'} {_named(steps)}"
+            raise OverlapError(f"{trace.path} has no such steps: {which}", f"--steps {first}-{last}", USAGE)
+        if asked[0] < first or asked[1] > last:
+            trace.warnings.append(
+                f"--steps {asked[0]}-{asked[1]} goes beyond {_named(steps)} of {trace.path}: this is about "
+                f"{_named(found)}"
             )
         return found
 
@@ -189,15 +235,15 @@ class _Part:
     def _of_steps(self, steps: Sequence[_Step], chosen: Sequence[_Step]) -> Records:
         """Return the records of steps one after the other, and a mark of where the next one begins."""
         store, begin, end = self._store, chosen[0].start_us, chosen[-1].end_us
-        column, indices = (store.works, self._works) if self._found.on_gpu else (store.calls, self._calls)
-        starts, numbers = column.start, column.correlation
-        inside = [numbers[index] for index in indices if begin <= starts[index] < end and numbers[index]]
-        least, greatest = (min(inside), max(inside)) if inside else (1, 0)
+        least, greatest = self._numbers(begin, end)
         numbers, starts = store.works.correlation, store.works.start
         following = [step for step in steps if step.start_us >= end][:1] if len(chosen) > 2 else []
+        mark = 0  # the number of what begins the next step
         if following and not self._found.on_gpu:
-            later = [numbers[index] for index in self._works if numbers[index] > greatest]
-            greatest = min(later, default=greatest)
+            first, last = self._numbers(following[0].start_us, following[0].end_us)
+            of_next = [index for index in self._works if first <= numbers[index] <= last]
+            of_next = [index for index in of_next if self._is_kernel(index)] or of_next
+            mark = numbers[min(of_next, key=lambda index: starts[index])] if of_next else 0
         kept = {step.start_us for step in (*chosen, *following)}
         # A numbered range may be on several streams, and begin later there; those of one name are told by their times.
         of_steps = {one.name for one in self._ranges if one.start_us in kept and _NUMBERS.search(one.name)}
@@ -209,13 +255,25 @@ class _Part:
         works = [
             index
             for index in self._works
-            if least <= numbers[index] <= greatest or (not numbers[index] and begin <= starts[index] < end)
+            if least <= numbers[index] <= greatest
+            or (numbers[index] == mark if numbers[index] else begin <= starts[index] < end)
         ]
         numbers = store.calls.correlation
-        calls = [index for index in self._calls if least <= numbers[index] <= greatest]
+        calls = [index for index in self._calls if least <= numbers[index] <= greatest or numbers[index] == mark]
         numbers = store.waits.correlation
         waits = [place for place, index in enumerate(self._waits) if least <= numbers[index] <= greatest]
         return self._whole(works, calls, waits, ranges)
+
+    def _is_kernel(self, index: int) -> bool:
+        return isinstance(self._store.works.forms[self._store.works.form[index]], TracedLaunch)
+
+    def _numbers(self, begin: float, end: float) -> tuple[int, int]:
+        """Return the least and the greatest number of what the host called, or the GPU did, in this time."""
+        store = self._store
+        column, indices = (store.works, self._works) if self._found.on_gpu else (store.calls, self._calls)
+        starts, numbers = column.start, column.correlation
+        inside = [numbers[index] for index in indices if begin <= starts[index] < end and numbers[index]]
+        return (min(inside), max(inside)) if inside else (1, 0)
 
     def _up_to(self, number: int) -> Records:
         store = self._store

@@ -12,17 +12,25 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyshim import _native
 from pyshim.diagnosis.exposed import CollectiveRun, by_name
 from pyshim.diagnosis.find import find
+from pyshim.diagnosis.parts import cut
+from pyshim.diagnosis.related import recordings, run_of, without_copies
 from pyshim.diagnosis.result import ProcessResult, TraceResult
 from pyshim.diagnosis.verdict import Late, Verdict, is_worth, verdicts
 from pyshim.errors import USAGE, OverlapError
+from pyshim.profiles import is_trace
 from pyshim.profiles.folder import files
-from pyshim.start.folder import is_report
+from pyshim.start.folder import is_report, search_of
 
 if TYPE_CHECKING:
     from pyshim.diagnosis.ranks import Member, Ranks
 
+_RECORD = (
+    "torch.profiler records a trace with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda; "
+    "overlap explain demo-stencil looks at one that ships"
+)
 SHIPPED = ("demo-stencil",)  # recorded on two H200
 _LIKENESS = 0.8  # of a missing file's name, from 0 to 1
+_REASONS = 3  # that are said
 _TRACES = (".json", ".gz", ".sqlite", ".nsys-rep", ".pb")
 
 
@@ -36,6 +44,7 @@ class TraceAnswer(NamedTuple):
     verdicts: Sequence[Verdict]  # about that one; the first leads
     ranks: Ranks | None  # if collectives are found in several processes, or on several GPUs
     notes: Sequence[str]
+    peers: int  # how many processes are ranks of the run of that one, itself included
 
     @property
     def trace(self) -> TraceResult:
@@ -92,17 +101,25 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
     notes: list[str] = []
     for path in paths:
         found += _read(path, steps, notes)
-    processes = [process for one in found for process in one.processes]
+    processes = without_copies([process for one in found for process in one.processes], notes)
     source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
     if not processes:
-        hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
         sentence = f"{source}: no kernel of a GPU in it" if found else f"{source} holds no trace"
         reports = [path for path in paths if is_report(path)]
         if reports:
             sentence = f"{reports[0]} is a report of overlap-run, and holds no trace"
             raise OverlapError(sentence, f"overlap report {shlex.quote(reports[0])}", USAGE)
-        raise OverlapError(sentence, "; ".join(notes) or hint, USAGE)
-    ranks, processes = _compared(processes)
+        searches = [folder for folder in map(search_of, paths) if folder]
+        if searches:
+            sentence = f"{searches[0]} is a search of overlap tune, and holds no trace"
+            raise OverlapError(sentence, f"its answer: overlap tune --resume {shlex.quote(searches[0])}", USAGE)
+        shown, more = cut(notes, _REASONS)
+        said = "; ".join([*shown, *([f"and {more:,} more"] if more else [])])
+        raise OverlapError(sentence, said or _RECORD, USAGE)
+    traces = {one.trace.path: one.trace for one in found}
+    why: list[str] = []
+    numbers = recordings(processes, traces, why)
+    ranks, processes = _compared(processes, numbers)
     # Where a file is torn, what its last work was waited for is not in it.
     torn = {one.trace.path for one in found if one.trace.torn}
     worst = max([one for one in processes if one.path not in torn] or processes, key=_to_gain)
@@ -110,7 +127,15 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
     late = None
     if ranks and ranks.late():
         late = Late(ranks, tuple(member_name(row.member, processes) for row in ranks.late()))
-    return TraceAnswer(source, found, processes, worst, verdicts(worst, late), ranks, notes)
+    at = processes.index(worst)
+    peers = run_of(processes, traces, at, ranks.groups if ranks else (), numbers, why)
+    if why:
+        shown, more = cut(why, _REASONS)
+        reasons = f"{', '.join(shown)}{f' and {more} more' if more else ''}"
+        about = f"this is about {names(processes)[at]}, and not all of the traces are of ranks of its run"
+        notes.append(f"{about}: {reasons}; --full has a row for each")
+    notes = list(dict.fromkeys(notes))
+    return TraceAnswer(source, found, processes, worst, verdicts(worst, late), ranks, notes, len(peers))
 
 
 def _to_gain(one: ProcessResult) -> tuple[float, ...]:
@@ -119,8 +144,10 @@ def _to_gain(one: ProcessResult) -> tuple[float, ...]:
     return (*gain, one.shares.exposed_us / span, one.shares.idle_us / span)
 
 
-def _compared(processes: Sequence[ProcessResult]) -> tuple[Ranks | None, list[ProcessResult]]:
-    """Compare all GPUs by their collectives, and say of each process what the others tell about its own."""
+def _compared(processes: Sequence[ProcessResult], numbers: Sequence[int]) -> tuple[Ranks | None, list[ProcessResult]]:
+    """Compare all GPUs by their collectives, and say of each process what the others tell about its own.
+
+    numbers: of the recording of each; those of other numbers are not compared."""
     members: dict[Member, list[CollectiveRun]] = {}
     for number, one in enumerate(processes):
         for run in one.collectives:
@@ -129,7 +156,7 @@ def _compared(processes: Sequence[ProcessResult]) -> tuple[Ranks | None, list[Pr
         return None, list(processes)
     from pyshim.diagnosis.ranks import compare
 
-    ranks = compare(members)
+    ranks = compare(members, numbers)
     if ranks is None:
         return None, list(processes)
     times = ranks.transfer_us
@@ -155,7 +182,7 @@ def _read(path: str, steps: str | None, notes: list[str]) -> Iterator[TraceResul
     except OverlapError as error:
         error.status = USAGE
         if not os.path.lexists(path):
-            error.hint = _nearby(path) or error.hint
+            error.hint = _nearby(path) or error.hint or _RECORD
         raise
     _note(one, notes)
     yield one
@@ -166,7 +193,9 @@ def _nearby(path: str) -> str:
     from pyshim.policy.finding import closest  # which an answer does not need
     from pyshim.start.driver import names as listed
 
-    around, name = os.path.split(path)
+    if os.path.lexists(path.rstrip("/")):
+        return f"a file has no / at its end: overlap explain {shlex.quote(path.rstrip('/'))}"
+    around, name = os.path.split(path.rstrip("/"))
     traces = [one for one in listed(around or os.curdir) if one.endswith(_TRACES)]
     close = closest(name, [*traces, *(SHIPPED if not around else ())], _LIKENESS)
     return f"did you mean {os.path.join(around, close)}?" if close else ""
@@ -179,9 +208,11 @@ def _of_folder(file: str, steps: str | None, notes: list[str]) -> Iterator[Trace
         if file.endswith(_TRACES):
             notes.append(f"{error.sentence}: it was passed over")
         return
-    _note(one, notes)
     if not one.processes:
+        if not is_trace(file):  # other JSON, such as tune.jsonl or the report of a run
+            return
         notes.append(f"{file}: no kernel of a GPU in it")
+    _note(one, notes)
     yield one
 
 

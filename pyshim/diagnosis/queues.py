@@ -29,8 +29,8 @@ Place = tuple[int, str]  # device, stream
 LEAST_US = 5.0  # shorter waits are noise: of launches, of clocks and of the profiler's own records
 LEGACY_US = 10.0  # from the end of work that a copy waited for to its start, at most
 HOST, COMMUNICATION = "the host", "communication"
-_STREAM_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?")
-_HOST_WAIT = re.compile(r"(cuda|cu|hip)(Stream|Event)(Synchronize|Query)(_\w+)?")
+STREAM_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?")
+HOST_WAIT = re.compile(r"(cuda|cu|hip)(Stream|Event)(Synchronize|Query)(_\w+)?")
 _BLOCKING = re.compile(r"(cuda|cu|hip)Memcpy(?!\w*Async)\w*")
 _ANY_WAIT = re.compile(r"Synchronize|Query|WaitEvent|WaitValue|^(cuda|cu|hip)Memcpy(?!\w*Async)")
 _MANY = 100  # streams that are looked at, so that a trace of thousands takes no longer
@@ -142,7 +142,7 @@ class _Walk:
         self.seen: dict[tuple[str, tuple[int, str]], int] = {}  # by waiter and stream: work that it waited for before
         self.branched = _branched(works)
         told = any(not wait.host for wait in waits)
-        self.vague = [] if told else sorted(c for c, call in calls.items() if _STREAM_WAIT.fullmatch(call.name))
+        self.vague = [] if told else sorted(c for c, call in calls.items() if STREAM_WAIT.fullmatch(call.name))
         self.untold = len(self.vague)
 
     def run(self) -> Queues:
@@ -169,7 +169,7 @@ class _Walk:
         queued = [one for stream in self.streams.values() for one in stream.works]
         hosts = sum(1 for wait in self.waits if wait.host and wait.stream is None and wait.event is None)
         if not any(wait.host for wait in self.waits):
-            hosts = sum(1 for call in self.calls.values() if _HOST_WAIT.fullmatch(call.name))
+            hosts = sum(1 for call in self.calls.values() if HOST_WAIT.fullmatch(call.name))
         return Queues(
             streams=self.streams,
             delays=self.delays,

@@ -25,7 +25,7 @@ _MOST = 0.8  # of the shared collectives agree on the clock
 _NOT_OF_ALL = ("send and receive",)  # each pair of ranks does other work
 
 Member = tuple[int, int]  # number of the process, device
-Key = tuple[str, str, int]
+Key = tuple[int, str, str, int]
 Found = dict[Key, CollectiveRun]
 
 
@@ -48,6 +48,7 @@ class Ranks:
     waiting_us: float  # of it, waiting for ranks
     name: str  # of the collective that waits most
     unmatched: int  # ranks whose collectives could not be found on others
+    groups: Sequence[set[int]]  # processes that share a collective
 
     @property
     def waiting(self) -> float:
@@ -66,9 +67,11 @@ class Ranks:
         return found
 
 
-def compare(members: Mapping[Member, Sequence[CollectiveRun]]) -> Ranks | None:
-    """Compare GPUs by what they communicated; None if they share nothing."""
-    named = {member: _named(runs) for member, runs in members.items()}
+def compare(members: Mapping[Member, Sequence[CollectiveRun]], recordings: Sequence[int]) -> Ranks | None:
+    """Compare GPUs by what they communicated; None if they share nothing.
+
+    recordings: of each process, the number of its recording: only those with equal numbers ran at the same time."""
+    named = {member: _named(runs, recordings[member[0]]) for member, runs in members.items()}
     keys = Counter(key for found in named.values() for key in found)
     shared = {
         member: {key: run for key, run in found.items() if keys[key] > 1} for member, found in named.items() if found
@@ -109,10 +112,11 @@ def compare(members: Mapping[Member, Sequence[CollectiveRun]]) -> Ranks | None:
         sum(waiting.values()),
         max(by_name, key=lambda name: by_name[name]),
         len(members) - len(counts),
+        [set(one) for one in {frozenset(member[0] for member in runs) for runs in groups.values()}],
     )
 
 
-def _named(runs: Iterable[CollectiveRun]) -> Found:
+def _named(runs: Iterable[CollectiveRun], recording: int) -> Found:
     """Return the collectives of one GPU by what other ranks know them by."""
     found: Found = {}
     number: Counter[tuple[str, str]] = Counter()
@@ -121,12 +125,12 @@ def _named(runs: Iterable[CollectiveRun]) -> Found:
         if run.name in _NOT_OF_ALL:
             continue
         if run.sequence is not None:
-            found[run.name, run.group, run.sequence] = run
+            found[recording, run.name, run.group, run.sequence] = run
             continue
         # Ranks that have other numbers of them do not share these keys.
         kind = run.name, run.group
         number[kind] += 1
-        found[run.name, f"{run.group}, {totals[kind]} in all", number[kind]] = run
+        found[recording, run.name, f"{run.group}, {totals[kind]} in all", number[kind]] = run
     return found
 
 

@@ -167,9 +167,7 @@ class _ChromeTrace(StoredTrace):
                     store.add(one)
         except OSError as error:
             raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        self.torn = file.torn is not None
-        if file.torn:
-            self.warnings.append(f"{self.path}: {file.torn}: it was read as far as it goes")
+        self.ending = file.torn or ""
         if file.broken:
             which = "1 event is" if file.broken == 1 else f"{file.broken:,} events are"
             where = f"{'the first ' if file.broken > 1 else ''}in line {line_of(self.path, file.first_broken):,}"
@@ -228,10 +226,14 @@ class KinetoTrace(_ChromeTrace):
         self.python = self.python or any(_is_of_torch(form) for form in store.works.forms)
         calls = [form.name for form in store.calls.forms]
         if self.kind == "pytorch" and self.python and not store.works.forms:
-            self.missing.append(f"{self.path} has operators and nothing of a GPU: {self.records_calls}")
+            self.missing.append(
+                f"{self.path} has operators and nothing of a GPU: PyTorch saw no GPU (torch.cuda.is_available() says "
+                f"whether it does), or what the GPU did was not recorded: {self.records_calls}"
+            )
         if store.works.forms and not calls:
             self.missing.append(f"{self.path} has no calls that launched its work: {self.records_calls}")
         names = [gpu.name for gpu in self.gpus.values()]
+        self.pid = _integer(self._host)
         self.hip = self.hip or any(name.startswith("hip") for name in calls) or any("AMD" in name for name in names)
 
     def _reader(self, store: Store) -> Callable[[Window], bool] | None:

@@ -77,9 +77,7 @@ class NsysTrace(StoredTrace):
 
     def read(self, store: Store) -> None:
         self.warnings, self.missing = [], []
-        self.torn = _is_torn(self.path)
-        if self.torn:
-            self.warnings.append(f"{self.path}: it is shorter than it says: it was read as far as it goes")
+        self.ending = "it is shorter than it says" if _is_torn(self.path) else ""
         with self._tables() as tables:
             if not tables.names & _SIGNS:
                 raise OverlapError(
@@ -109,6 +107,8 @@ class NsysTrace(StoredTrace):
             if patience.left < 0:
                 sentence = "its tables take far longer to read than those of any recording of its size"
                 raise OverlapError(f"{self.path}: {sentence}", "export it again with nsys export") from error
+            if self.ending:
+                raise OverlapError(f"{self.path} cannot be read: {self.ending} ({error})", "copy it again") from error
             raise OverlapError(f"{self.path} cannot be read: {error}", "export it again with nsys export") from error
 
     def priority_of(self, process: int | None, stream: str) -> int | None:

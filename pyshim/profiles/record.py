@@ -112,12 +112,19 @@ class Trace(ABC):
         self.rank: int | None = None
         self.world_size: int | None = None
         self.host = ""
+        self.pid: int | None = None  # of the only process in it
+        self.extent_us = 0.0, 0.0  # from the first start to the last end of what is looked at
         self.gpus: dict[int, TracedGpu] = {}  # by device
         self.python = False  # of PyTorch: its operators, steps or kernels are in it
         self.hip = False  # of an AMD GPU
         self.warnings: list[str] = []  # sentences
         self.missing: list[str] = []  # sentences about what was not recorded
-        self.torn = False  # the file ends too early
+        self.ending = ""  # of a file that is torn: how it ends, as "it ends in the middle"
+
+    @property
+    def torn(self) -> bool:
+        """Whether the file ends too early."""
+        return bool(self.ending)
 
     @abstractmethod
     def activity(self) -> Iterator[Activity]:

@@ -39,7 +39,7 @@ class RocprofTrace(StoredTrace):
         self._counts: dict[str, int] = {}
 
     def read(self, store: Store) -> None:
-        self.warnings, self.missing, self.torn, self._counts = [], [], False, {}
+        self.warnings, self.missing, self.ending, self._counts = [], [], "", {}
         try:
             with open(self.path, "rb") as file:
                 window = Window(file)
@@ -48,9 +48,7 @@ class RocprofTrace(StoredTrace):
         except OSError as error:
             raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
         if ending is not None:
-            self.torn = True
-            ending = ending or f"it is no JSON in line {line_of(self.path, place):,}"
-            self.warnings.append(f"{self.path}: {ending}: it was read as far as it goes")
+            self.ending = ending or f"it is no JSON in line {line_of(self.path, place):,}"
         self.python = any(isinstance(form, TracedLaunch) and "at::native" in form.kernel for form in store.works.forms)
         self._say_what_is_missing()
 

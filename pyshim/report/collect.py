@@ -257,7 +257,9 @@ def listed(directory: str) -> list[str]:
             hint = f"for a profiler's trace: overlap explain {shlex.quote(directory)}"
         raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint, USAGE) from error
     except OSError as error:
-        near = _nearby(directory) if isinstance(error, FileNotFoundError) else None
+        near = None
+        if isinstance(error, FileNotFoundError):
+            near = _nearby(directory) or f"make one: overlap-run --report {shlex.quote(directory)} PROGRAM"
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", near, USAGE) from error
 
 

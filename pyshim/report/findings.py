@@ -40,11 +40,11 @@ def skipped(collected: Collected) -> Iterator[str]:
 
 def _unseen(collected: Collected) -> Iterator[str]:
     if not collected.pages and collected.without_driver:
-        yield f"no process left a page: there is no GPU driver on {some(collected.without_driver)}"
+        yield f"no process is in the report: there is no GPU driver on {some(collected.without_driver)}"
     elif not collected.pages:
         yield (
-            "no process left a page: none opened a GPU with the library loaded, or the page could not be created. "
-            "overlap-run prints the cause at its start, or the library at the first use of a GPU"
+            "no process is in the report: none opened a GPU with the library loaded, or its page of the report could "
+            "not be written. overlap-run prints the cause at its start, or the library at the first use of a GPU"
         )
     blind = [page for page in collected.pages if page.opened_gpu and not page.launches and not page.graph_launches]
     if blind:
@@ -70,10 +70,10 @@ def _started(collected: Collected) -> Iterator[str]:
 def _missing(step: Step) -> Iterator[str]:
     if step.missing:
         yield (
-            f"{len(step.ranks)} of {step.world} ranks left a page ({who(_ranked(step))}); missing: "
+            f"{len(step.ranks)} of {step.world} ranks are in the report ({who(_ranked(step))}); missing: "
             f"{ranks(step.missing)}. They ran without the library, or used no GPU: check that LD_PRELOAD, and "
             "the file that it names, reach every rank (`overlap doctor` on its host). If they were killed, and DIR is "
-            "on a network file system, `overlap report DIR --fetch` on their node brings their pages"
+            "on a network file system, `overlap report DIR --fetch` on their node brings what they wrote"
         )
 
 

@@ -44,7 +44,13 @@ def sheets(collected: Collected) -> Iterator[Sheet]:
     else:
         made = [Sheet("processes", tables.HEADS, tables.processes(collected), (0, 2, 3))]
     made += [
-        Sheet("reasons", ("launches", "share", "reason", "meaning"), tables.reasons(collected), (2, 3)),
+        Sheet(
+            "reasons",
+            ("launches", "share", "reason", "meaning"),
+            tables.reasons(collected),
+            (2, 3),
+            tables.on_raised(collected),
+        ),
         Sheet("streams", streams.HEADS, streams.rows(collected), (1, 2, 5)),
         Sheet("counts", ("count", "what"), tables.others(collected), (1,)),
         Sheet("rules", _RULES, tables.rules(collected), (0, 1, 6)),

@@ -124,7 +124,8 @@ def _runs(directory: str, skipped: Counter[str]) -> Iterator[_Run]:
     try:
         top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise OverlapError(f"the folder {directory} cannot be read: {error.strerror}", None, USAGE) from error
+        hint = "name the folder of all runs: that of OVERLAP_REPORT, or of overlap-run --report DIR"
+        raise OverlapError(f"the folder {directory} cannot be read: {error.strerror}", hint, USAGE) from error
     yield from _walk(top, _DEEPEST, skipped)
 
 

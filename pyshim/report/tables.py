@@ -11,7 +11,7 @@ from statistics import quantiles
 from pyshim.pages.page import Page, sentences
 from pyshim.report.as_json import policy_of, totals
 from pyshim.report.collect import Collected, Step, ranks, some
-from pyshim.report.kernels import Kernel, RuleUse, kernels
+from pyshim.report.kernels import RAISED, Kernel, RuleUse, kernels
 from pyshim.report.kernels import rules as rules_of
 from pyshim.start.folder import Run
 
@@ -107,6 +107,20 @@ def reasons(collected: Collected) -> Rows:
     rest = sum(count for _, count, _ in counted[len(shown) :])
     more = [f"{rest:,}", f"{100 * rest / total['launches']:.1f} %", f"{len(counted) - len(shown)} more", ""]
     return rows + ([more] if rest else [])
+
+
+def on_raised(collected: Collected) -> str:
+    """Return how the launches on raised streams are counted by reason, where not all of them count as raised."""
+    total = totals(collected.pages)
+    counted = total["reasons"].get(RAISED, 0)
+    others = total["raised"] - counted
+    if others <= 0:
+        return ""
+    as_what = "communication" if others <= total["communication"] else "communication or other reasons"
+    return (
+        f"{total['raised']:,} launches were on raised streams: {counted:,} count as raised, here and by kernel, and "
+        f"{others:,} as {as_what}"
+    )
 
 
 def reasons_of(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:

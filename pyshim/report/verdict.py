@@ -150,7 +150,7 @@ def _no_gpu(counts: _Counts) -> Verdict:
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"
     opened = f"{who} {'did not open' if pages == 1 else 'opened'} a GPU with the library loaded"
     if not pages:
-        opened += ", or its page could not be written"
+        opened += ", or its page of the report could not be written"
     gain = "not known: no launch was seen"
     if counts.simulated:
         return Verdict(

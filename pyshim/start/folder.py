@@ -61,6 +61,9 @@ class Run(NamedTuple):
     version: int = 1
 
 
+SEARCH = "tune.jsonl"  # as pyshim/tune/search.py writes it
+
+
 def is_report(path: str) -> bool:
     """Return whether a folder holds reports, or is one of a run."""
     try:
@@ -68,6 +71,12 @@ def is_report(path: str) -> bool:
     except OSError:
         return False
     return any(name in (LAST, f"{OUTERMOST}.json") or PAGE.match(name) for name in names)
+
+
+def search_of(path: str) -> str:
+    """Return the folder of a search of `overlap tune` that is named, or whose file is; "" for anything else."""
+    folder = os.path.dirname(path) if os.path.basename(path) == SEARCH else path
+    return folder if os.path.isfile(os.path.join(folder, SEARCH)) else ""
 
 
 # Names

@@ -33,6 +33,12 @@ CUDA = [
 LABELS = ("also", "step", "idle", "exposed", "ranks", "behind", "fault", "next", "write")
 NOT_ASKED = re.compile(r"nccl|rccl|communicat|shap|make_room|resident", re.IGNORECASE)
 
+BY_DEFAULT = "overlap-run torchrun ... train.py does it by default"
+TWICE = (  # traces made by hand are of rank 0
+    "overlap: this is about {}, and not all of the traces are of ranks of its run: rank 0 is in 2 of them; --full has "
+    "a row for each\n"
+)
+
 
 def halo(count: int = 5, start: float = 70.0, stream: int = 20, size: int = 1, priority: int | None = None) -> Program:
     """Boundary kernels in front of collectives stand behind the interior: tests/traces/test_waiting.py."""
@@ -92,7 +98,10 @@ def test_the_trace_that_readme_asks_about(overlap, library):
             "relax_planes on streams 29, 31 is queued, ready to run, for 0.204 ms a step behind relax_planes on "
             "streams 28, 30; the host and other streams wait for it"
         ],
-        "next": ["overlap-run PROGRAM does it by default (0.5 % of the computation), or write it"],
+        "next": [
+            "overlap-run PROGRAM does it by default (these streams carry 0.5 % of the computation together; the "
+            "limit is 60 %), or write it"
+        ],
         "write": CUDA,
     }
     every = "\n".join(lines(overlap, "demo-stencil", "--full"))
@@ -112,8 +121,14 @@ def test_the_screens_are_golden(overlap, library, tmp_path):
 @pytest.mark.parametrize(
     ("program", "line"),
     [
-        (halo(), "overlap-run torchrun ... train.py does it by default (0.5 % of the computation), or write it"),
-        (halo(size=150), "overlap-run torchrun ... train.py does it by default (42 % of the computation), or write it"),
+        (
+            halo(),
+            f"{BY_DEFAULT} (this stream carries 0.5 % of the computation; the limit is 50 %), or write it",
+        ),
+        (
+            halo(size=150),
+            f"{BY_DEFAULT} (this stream carries 42 % of the computation; the limit is 50 %), or write it",
+        ),
         (halo(stream=7), "7 is a default stream, which nothing raises: put this work on another one"),
     ],
 )
@@ -155,7 +170,7 @@ def test_communication_alone_is_raised_beside_them(overlap, library, tmp_path):
     found = told(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
     assert found["verdict"][0].startswith("yes: raise stream 22, about ")
     assert found["next"] == [
-        "overlap-run torchrun ... train.py does it by default (0 % of the computation), or write it"
+        "overlap-run torchrun ... train.py does it by default (this stream carries no computation), or write it"
     ]
 
 
@@ -181,7 +196,7 @@ def test_each_gpu_of_a_process_has_its_own_limit(overlap, library, tmp_path):
     found = told(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
     assert found["verdict"][0].startswith("yes: raise stream 40, at most ")  # GPU 1 is not named
     assert found["next"] == [
-        "overlap-run torchrun ... train.py does it by default (4.5 % of the computation), or write it"
+        f"{BY_DEFAULT} (this stream carries 4.5 % of the computation; the limit is 50 %), or write it"
     ]
 
 
@@ -336,14 +351,15 @@ def test_a_folder_of_ranks_has_one_answer(overlap, library, tmp_path):
 def test_a_rank_whose_trace_is_cut_is_not_the_one_that_counts(overlap, library, tmp_path):
     halo(start=40.0).kineto(tmp_path / "rank0.json")
     whole = halo().kineto(tmp_path / "rank1.json")
-    text = whole.read_bytes()
-    whole.write_bytes(text[: 2 * len(text) // 3])
-    note = f"overlap: {whole}: it ends in the middle: it was read as far as it goes\n"
-    found = told(overlap, tmp_path, said=note)
+    text = whole.read_text()
+    whole.write_text(text[: text.rindex('"cat": "cuda_sync"')])
+    alone = "this is about steps 1 to 2 of 4 alone, which the end leaves whole; copy it again"
+    note = f"overlap: {whole}: it ends in the middle: {alone}\n"
+    found = told(overlap, tmp_path, said=note + TWICE.format("rank0.json"))
     assert found["step"][0].startswith("rank0.json: ") and "is queued, ready to run, for 0.034 ms" in found["behind"][0]
-    assert "is queued, ready to run, for at least 0.021 ms" in told(overlap, whole, said=note)["behind"][0], (
-        "there is no other"
-    )
+    found = told(overlap, whole, said=note)
+    assert "is queued, ready to run, for at least 0.064 ms" in found["behind"][0], "there is no other"
+    assert ", of the whole steps of a torn file: " in found["step"][0]
 
 
 def test_a_rank_whose_trace_is_whole_counts_whatever_else_is_said_of_it(overlap, library, tmp_path):
@@ -353,6 +369,7 @@ def test_a_rank_whose_trace_is_whole_counts_whatever_else_is_said_of_it(overlap,
     events["traceEvents"].append({"ph": "X", "cat": "kernel", "name": "k", "ts": 1e300, "dur": 1})
     whole.write_text(json.dumps(events))
     note = f"overlap: {whole}: 1 events have times of no clock, and were left out\n"
+    note += TWICE.format("rank1.json")
     assert told(overlap, tmp_path, said=note)["step"][0].startswith("rank1.json: ")
 
 
@@ -402,7 +419,7 @@ def test_what_saves_next_to_nothing_is_not_to_be_written(overlap, library, tmp_p
 def test_several_traces_are_named_by_their_files(overlap, library, tmp_path):
     halo(start=7.0).kineto(tmp_path / "alone.json")
     halo().kineto(tmp_path / "waits.json")
-    found = told(overlap, tmp_path / "alone.json", tmp_path / "waits.json")
+    found = told(overlap, tmp_path / "alone.json", tmp_path / "waits.json", said=TWICE.format("waits.json"))
     assert found["step"][0].startswith("waits.json: 0.100 ms a step") and "0.064 ms" in found["behind"][0]
 
 
@@ -504,7 +521,7 @@ def test_a_pipe_is_refused_at_once(overlap, library, tmp_path):
         ("none", "{} cannot be read: No such file"),
         ("empty", "{} is empty"),
         ("cpu.json", "{}: no kernel of a GPU in it"),
-        ("torn.json", "{}: no kernel of a GPU in it"),
+        ("torn.json", "{}: it ends in the middle, and no whole step is in what is there"),
         ("other.sqlite", "{} is a database of something else than nsys"),
     ],
 )

@@ -191,7 +191,7 @@ def test_a_program_called_as_a_command_of_overlap_is_started(overlap_run, tmp_pa
         ("explain demo-stensil", "did you mean demo-stencil?"),
         ("explain ring.jsn", "did you mean ring.json?"),
         ("report run", "did you mean run1?"),
-        ("report elsewhere", "error: the report folder elsewhere cannot be read: No such file or directory"),
+        ("report elsewhere", "help: make one: overlap-run --report elsewhere PROGRAM"),
         ("tune -- ./stencil", "{0} holds no stencil: build it, or name the program by its path from here"),
         ("tune demo-stencil", f"simulated GPUs only: overlap tune --simulate h100 {METRIC} -- demo-stencil"),
     ],

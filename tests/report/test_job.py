@@ -61,7 +61,9 @@ def test_a_rank_without_the_library_is_missing(overlap, run_job):
     done = overlap("report", str(run_job(without(1))), "--check", "--full")
     assert done.returncode == 1
     (sentence,) = warnings(done)
-    assert sentence.startswith("3 of 4 ranks left a page (ranks 0, 2-3 on node000 and node001); missing: rank 1. They")
+    assert sentence.startswith(
+        "3 of 4 ranks are in the report (ranks 0, 2-3 on node000 and node001); missing: rank 1. "
+    )
     assert "overlap doctor" in sentence
     steps = json.loads(overlap("report", str(run_job(without(1))), "--json").stdout)["steps"]
     assert steps[0]["world"] == 4

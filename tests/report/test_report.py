@@ -96,9 +96,10 @@ def test_nothing_to_report_is_a_finding(overlap, report, tmp_path, library):
     done = overlap("report", str(report))
     assert done.returncode == 0
     assert shown(done).startswith(
-        "done: nothing: no process of python opened a GPU with the library loaded, or its page could not be written\n"
+        "done: nothing: no process of python opened a GPU with the library loaded, or its page of the report could "
+        "not be written\n"
     )
-    assert "warning: no process left a page" in shown(done)
+    assert "warning: no process is in the report" in shown(done)
     assert len(shown(done).splitlines()) <= 5
     assert overlap("report", str(report), "--check").returncode == 1
     (tmp_path / "foreign").mkdir()
@@ -108,6 +109,7 @@ def test_nothing_to_report_is_a_finding(overlap, report, tmp_path, library):
     assert (
         done.stderr
         == f"overlap: error: the report folder {tmp_path}/missing cannot be read: No such file or directory\n"
+        f"overlap: help: make one: overlap-run --report {tmp_path}/missing PROGRAM\n"
     )
     assert overlap("report").returncode == 2
 
@@ -218,7 +220,7 @@ def test_missing_ranks_are_said(report, write_page):
     for rank in (0, 2):
         write_page({"no_rule": 1}, pid=7 + rank, rank=rank)
     (sentence,) = said(report)
-    assert sentence.startswith("2 of 4 ranks left a page (ranks 0, 2 on node1); missing: ranks 1, 3. They ran without")
+    assert sentence.startswith("2 of 4 ranks are in the report (ranks 0, 2 on node1); missing: ranks 1, 3. ")
 
 
 @pytest.mark.parametrize(
@@ -345,7 +347,7 @@ def test_an_old_run_is_not_judged_by_the_disk_of_today(report, monkeypatch):
     full = os.statvfs_result((4096, 4096, 100, 0, 0, 100, 50, 50, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda path: full)
     assert (verdict(collect(str(report))), findings(collect(str(report)))) == said
-    assert "or its page could not be written" in said[0].done and "or the page could not be created" in said[1][0]
+    assert all("or its page of the report could not be written" in words for words in (said[0].done, said[1][0]))
 
 
 def test_a_process_that_has_the_id_of_one_that_was_killed_does_not_keep_its_run_going(report, write_page):
@@ -366,3 +368,29 @@ def test_ranks_that_were_started_otherwise_are_a_finding(overlap, report, write_
     (sentence,) = said(report)
     assert "was started under mine (cd)" in sentence and "; the first rank under h100 (" in sentence
     assert overlap("report", str(report), "--check").returncode == 1
+
+
+def test_a_missing_folder_has_a_next_step(overlap, library, tmp_path):
+    done = overlap("report", "nonexist", cwd=tmp_path)
+    assert done.stderr.endswith("overlap: help: make one: overlap-run --report nonexist PROGRAM\n")
+    done = overlap("report", "--jobs", "nonexist", cwd=tmp_path)
+    assert done.returncode == 2 and "overlap: help: name the folder of all runs" in done.stderr
+
+
+def test_launches_on_raised_streams_that_count_as_something_else_are_said(overlap, overlap_run, library, tmp_path):
+    """The numbers of one page agree: a stream's launches of communication count as that."""
+    path = tmp_path / "report"
+    assert overlap_run("--simulate", "b200", "--report", str(path), "demo-stencil").returncode == 0
+    totals = json.loads(overlap("report", str(path), "--json").stdout)["totals"]
+    raised, counted = totals["raised"], totals["reasons"]["raised"]
+    assert raised > counted > 0
+    sentence = f"{raised} launches were on raised streams: {counted} count as raised, here and by kernel, and "
+    every = overlap("report", str(path), "--full").stdout
+    assert f"{sentence}{raised - counted} as communication\n" in every
+    overlap("report", str(path), "--html", str(tmp_path / "page.html"))
+    assert sentence in (tmp_path / "page.html").read_text()
+
+
+def test_pages_whose_numbers_agree_say_no_more(report, write_page, overlap, library):
+    write_page({"no_rule": 3})
+    assert "launches were on raised streams" not in overlap("report", str(report), "--full").stdout

@@ -292,7 +292,7 @@ def test_no_driver_is_told_from_a_program_without_a_gpu(report, overlap):
     done = overlap("report", str(report), "--full")
     assert "done: nothing: there is no GPU driver on node7\n" in done.stdout
     assert "next: run it on a machine with a GPU; overlap doctor on node7 shows what was looked for\n" in done.stdout
-    assert "warning: no process left a page: there is no GPU driver on node7\n" in done.stdout
+    assert "warning: no process is in the report: there is no GPU driver on node7\n" in done.stdout
     for driver in (True, None):
         again(report, host="node7", driver=driver)
         assert "no process of python opened a GPU" in overlap("report", str(report)).stdout
@@ -334,7 +334,7 @@ def test_a_program_that_never_opens_the_simulated_gpu_is_explained(overlap, over
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     first, second, third = said.splitlines()[:3]
-    none = "no process of true opened a GPU with the library loaded, or its page could not be written"
+    none = "no process of true opened a GPU with the library loaded, or its page of the report could not be written"
     assert first == f"done: nothing: {none}"
     assert "PyTorch, do not run on it" in second
     assert third.startswith("next: overlap demo") and "overlap explain TRACE" in third

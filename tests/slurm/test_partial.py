@@ -51,4 +51,4 @@ def test_mpirun_in_a_batch_script(slurm, mpirun: str, build: Build, installed, o
         assert checked.returncode == 1
         assert seen == others, "of the first node nothing is known"
         (sentence,) = answer["findings"]
-        assert sentence.startswith("2 of 4 ranks left a page (ranks 2-3 on n1); missing: ranks 0-1. ")
+        assert sentence.startswith("2 of 4 ranks are in the report (ranks 2-3 on n1); missing: ranks 0-1. ")

@@ -58,7 +58,7 @@ def test_a_step_that_misses_a_rank_is_said(
         assert slurm.srun("-N2", "-n2", "sh", "-c", rank, env=env).returncode == 0
         done = overlap("report", str(tmp_path / "r"), "--check")
         assert done.returncode == status
-        assert ("1 of 2 ranks left a page" in done.stdout) is bool(status)
+        assert ("1 of 2 ranks are in the report" in done.stdout) is bool(status)
 
 
 def test_the_ranks_of_mpirun_are_one_step(

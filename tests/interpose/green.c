@@ -1,5 +1,7 @@
-/* Streams of a green context, which is a part of the primary one, beside a context that the program has made ("other"): the
- * primary one is reset, and a capture begins. */
+/* Streams of a green context, which is a part of the primary one, beside a context that the program has made ("other"), or
+ * streams of that one ("own"): the primary one is reset. */
+#include <stdbool.h>
+
 #define WAY_LINKED
 #include "../programs/driver.h"
 
@@ -23,18 +25,19 @@ static void launch(void *kernel, void *stream, unsigned blocks) {
 }
 
 int main(int argc, char **argv) {
-    void *primary, *other, *green, *context, *module, *k, *j, *large, *small, *graph, *description;
+    void *primary, *other, *green, *context, *module, *k, *j, *large, *small, *graph, *exec, *description;
     uint64_t resource[64] = {0};
     driver_start();
     good(cuCtxGetCurrent(&primary), "current");
-    if (argc > 1 && strcmp(argv[1], "other") == 0)
+    const bool own = argc > 1 && strcmp(argv[1], "own") == 0;
+    if (argc > 1)
         good(cuCtxCreate_v2(&other, 0, 0), "create");
     good(cuCtxSetCurrent(primary), "primary");
     good(cuDeviceGetDevResource(0, resource, 1), "resource");
     good(cuDevResourceGenerateDesc(&description, resource, 1), "description");
     good(cuGreenCtxCreate(&green, description, 0, 1), "green");
     good(cuCtxFromGreenCtx(&context, green), "context");
-    good(cuCtxSetCurrent(context), "set green");
+    good(cuCtxSetCurrent(own ? other : context), own ? "own" : "set green");
     good(cuModuleLoadData(&module, ptx_of("k,j")), "module");
     good(cuModuleGetFunction(&k, module, "k"), "k");
     good(cuModuleGetFunction(&j, module, "j"), "j");
@@ -45,6 +48,16 @@ int main(int argc, char **argv) {
         launch(j, large, 1000);
         good(cuStreamSynchronize(small), "small");
         good(cuStreamSynchronize(large), "large");
+    }
+    if (own) { /* the reset is another context's: the capture goes on */
+        good(cuStreamBeginCapture_v2(small, 2), "begin");
+        good(cuDevicePrimaryCtxReset_v2(0), "reset");
+        launch(k, small, 8);
+        good(cuStreamEndCapture(small, &graph), "end");
+        good(cuGraphInstantiateWithFlags(&exec, graph, 0), "instantiate");
+        good(cuGraphLaunch(exec, large), "graph");
+        launch(k, small, 8);
+        return bad != 0;
     }
     good(cuDevicePrimaryCtxReset_v2(0), "reset");
     good(cuDevicePrimaryCtxRetain(&primary, 0), "retain");

@@ -34,6 +34,16 @@ def test_streams_of_a_green_context_end_with_the_primary_one(other: str, build: 
     assert raised(done)[-1] == "5", "nothing was tested"
 
 
+def test_streams_and_captures_of_a_context_of_its_own_do_not_end_with_the_primary_one(
+    build: Build, preloaded: Runner
+) -> None:
+    program = build("green", str(HERE / "green.c"), link=[plan.SIMULATED_DRIVER])
+    done = preloaded(["own"], AUTO, program=program, env={"SIMGPU_INVALID": "crashes"})
+    assert done.status == 0, done.stdout + done.stderr
+    assert {launch["priority"] for launch in done.in_graphs} == {0}
+    assert done.totals["raised"] == raised(done).count("5") > 20
+
+
 @pytest.mark.parametrize("count", [64, 65, 200])
 def test_however_many_captures_are_open_at_once_the_rule_goes_on_after_them(
     count: int, build: Build, preloaded: Runner

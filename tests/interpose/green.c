@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
         good(cuDevicePrimaryCtxReset_v2(0), "reset");
         launch(k, small, 8);
         good(cuStreamEndCapture(small, &graph), "end");
-        good(cuGraphInstantiateWithFlags(&exec, graph, 0), "instantiate");
+        good(cuGraphInstantiateWithFlags(&exec, graph, 8), "instantiate");
         good(cuGraphLaunch(exec, large), "graph");
         launch(k, small, 8);
         return bad != 0;

@@ -61,7 +61,7 @@ class Run(NamedTuple):
     version: int = 1
 
 
-SEARCH = "tune.jsonl"  # as pyshim/tune/search.py writes it
+SEARCH = "tune.jsonl"  # in the folder of a search of overlap tune
 
 
 def is_report(path: str) -> bool:

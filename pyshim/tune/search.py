@@ -29,12 +29,12 @@ from typing import Any, NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.start.environment import unquote
+from pyshim.start.folder import SEARCH
 from pyshim.start.program import LAUNCHER_KINDS
 from pyshim.tune import judge, measure, observed
 from pyshim.tune.arms import BARE, Arm, Stage, TunedProgram, environment_of
 from pyshim.tune.measure import Metric, TimedRun
 
-FILE = "tune.jsonl"
 INTERRUPTED, TIME = "interrupted", "the time is up"
 AGREES = 0.01  # between bare's first two runs, as a logarithm: the first one counts
 _TOO_LONG, _AT_LEAST = 5, 10.0  # times the best arm's time, and so many seconds more than it: an arm that hangs
@@ -564,7 +564,7 @@ def _full(folder: str) -> bool:
 
 def append(folder: str, line: dict[str, Any]) -> None:
     """Add a line to what --resume reads. Raises OverlapError, with what was there before left as it is."""
-    path = os.path.join(folder, FILE)
+    path = os.path.join(folder, SEARCH)
     try:
         with open(path, "ab") as file:
             size = file.tell()

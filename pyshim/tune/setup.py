@@ -13,12 +13,12 @@ from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.start.folder import absolute, world_size
+from pyshim.start.folder import SEARCH, absolute, world_size
 from pyshim.start.program import BUNDLED_METRIC
 from pyshim.tune import arms
 from pyshim.tune.arms import Stage
 from pyshim.tune.measure import Metric, TimedRun
-from pyshim.tune.search import FILE, Setup, append
+from pyshim.tune.search import Setup, append
 from pyshim.tune.sets import SETS
 
 VERSION = 3
@@ -84,7 +84,7 @@ def refuse_tasks(command: Sequence[str], base: Mapping[str, str]) -> None:
 def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what a search is, and its runs, from the folder of an earlier one. Raises OverlapError."""
     _hold(folder)
-    path = os.path.join(folder, FILE)
+    path = os.path.join(folder, SEARCH)
     try:
         with open(path, "rb+") as file:
             data = file.read()
@@ -164,7 +164,7 @@ def begin(kept: dict[str, Any], folder: str, is_new: bool) -> None:
     except OverlapError as error:
         error.hint = "--output DIR names a folder on a disk with room"
         with suppress(OSError):
-            os.unlink(os.path.join(folder, FILE))
+            os.unlink(os.path.join(folder, SEARCH))
             if is_new:
                 os.rmdir(folder)
         raise
@@ -173,7 +173,7 @@ def begin(kept: dict[str, Any], folder: str, is_new: bool) -> None:
 def _hold(folder: str, flags: int = 0) -> None:
     """Keep other searches out of a folder until this process ends. Raises OverlapError where one runs in it."""
     try:
-        fcntl.flock(os.open(os.path.join(folder, FILE), os.O_RDWR | flags, 0o666), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(os.open(os.path.join(folder, SEARCH), os.O_RDWR | flags, 0o666), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, FileExistsError):
         raise OverlapError(f"{folder} is in use by another overlap tune", "wait until it ends", USAGE) from None
     except OSError:

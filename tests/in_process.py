@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pyshim.cli import main, ui
-from pyshim.tune.search import FILE
+from pyshim.start.folder import SEARCH
 
 
 def overlap(
@@ -89,7 +89,7 @@ def _searches() -> Iterator[None]:
 def _held() -> Iterator[int]:
     for name in os.listdir("/proc/self/fd"):
         with suppress(OSError):  # that of the folder itself is closed
-            if os.readlink(f"/proc/self/fd/{name}").endswith(f"/{FILE}"):
+            if os.readlink(f"/proc/self/fd/{name}").endswith(f"/{SEARCH}"):
                 yield int(name)
 
 

@@ -412,7 +412,7 @@ def test_an_arm_that_is_far_slower_runs_once(program: Program) -> None:
 
 def test_a_better_row_that_is_not_sure_is_named(program: Program) -> None:
     """In the second stage the time ends after one run of each."""
-    text = PROGRAM.replace("step=100", 'step=100; case "$Y" in 2) sleep 1.2 ;; esac')
+    text = PROGRAM.replace("step=100", 'step=100; case "$Y" in 2) sleep 1.7 ;; esac')
     (program.folder / "program").write_text(text)
     answer = program.answer("--try", "X=fast", "--try", "Y=2", "--limit", "2.5s")
     assert answer["kept"] == "X=fast" and answer["best_so_far"] == "X=fast Y=2" and not answer["sure"]

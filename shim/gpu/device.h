@@ -18,7 +18,6 @@ struct device {
     uint32_t open;      /* streams on which an overlap window is open */
     /* Of all threads, for its streams: */
     uint64_t waits;  /* so far; added to by each thread that waits */
-    uint64_t others; /* waits that say nothing of a single stream: for all of a context, or for a default stream */
     uint64_t judged; /* at the latest judgement; under the lock */
     uint64_t due; /* at the next judgement; exchanged by the thread that will judge, set by the judge under the lock */
     int32_t least, greatest; /* priorities, once `ranged` (device_range) */

@@ -20,6 +20,7 @@ struct this_thread {
     uintptr_t outer, outer_frame;
     uintptr_t inside; /* AMD: frame of the hook whose call the runtime serves, or 0 */
     uint32_t id;      /* gettid(); 0: not asked yet */
+    uint32_t others;  /* waits that name no stream (waits.h) */
     bool shares;      /* its shard is that of all threads for which none is left */
     bool opened;      /* thread_opens_gpu() has run */
 };

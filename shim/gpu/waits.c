@@ -83,29 +83,20 @@ void stream_waited(struct stream *stream, bool behind) {
 void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream) {
     struct stream *known = (uintptr_t)stream > STREAM_PER_THREAD ? stream_of_key((uint64_t)(uintptr_t)stream)
                                                                  : stream_find(stream, null_stream);
-    if (known == &no_stream && (uintptr_t)stream <= STREAM_PER_THREAD) {
-        device_waited(current_device(default_vendor(null_stream)));
-        return;
-    }
     if (__builtin_expect(known->is_default, 0)) {
         const uint64_t blocking = OVERLAP_RELAXED(known->blocking);
         window_closes(known);
-        if (blocking / ONE_BLOCKING != 1) {
-            device_waited(device_of(known));
-            return;
-        }
-        known = stream_at((uint32_t)blocking);
+        known = blocking / ONE_BLOCKING == 1 ? stream_at((uint32_t)blocking) : &no_stream;
     }
-    stream_waited(known, true);
+    if (__builtin_expect(known == &no_stream, 0))
+        other_waited(default_vendor(null_stream));
+    else
+        stream_waited(known, true);
 }
 
-/* Few count, because a stream that is waited for now and then must be found waited for at each judgement. Else a program that
- * waits for streams at first, and for contexts later, would never be judged again. */
-void device_waited(struct device *device) {
-    enum { OTHERS = 16 };
-    if (device && !OVERLAP_RELAXED(captures_open) &&
-        __atomic_add_fetch(&device->others, 1, __ATOMIC_RELAXED) % OTHERS == 0)
-        add_waits(device, NULL, 1);
+RARE __attribute__((noinline)) void device_waited(enum vendor vendor) {
+    if (!OVERLAP_RELAXED(captures_open))
+        add_waits(device_cached(vendor, current_ordinal(vendor)), NULL, 1);
 }
 
 RARE void context_waited(enum vendor vendor, uint64_t context) {

@@ -106,7 +106,7 @@ CUresult context_wait_v2_body(ENTRY, CUcontext context) {
     if (streams_wanted() & STREAMS_WINDOWS)
         context_waited(VENDOR_CUDA, context ? (uint64_t)(uintptr_t)context : current_context(VENDOR_CUDA));
     if (streams_tracked() && (!context || (uint64_t)(uintptr_t)context == current_context(VENDOR_CUDA)))
-        other_waited(VENDOR_CUDA);
+        other_waited();
     count_host_wait();
     return result;
 }

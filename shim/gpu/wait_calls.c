@@ -118,7 +118,7 @@ vendor_result context_wait_body(ENTRY) {
     if (streams_wanted() & STREAMS_WINDOWS)
         context_waited(hook_vendor(hook), current_context(hook_vendor(hook)));
     if (streams_tracked())
-        other_waited(hook_vendor(hook));
+        other_waited();
     count_host_wait();
     return result;
 }

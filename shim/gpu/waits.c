@@ -67,8 +67,11 @@ static void count_wait(struct stream *stream) {
 }
 
 void stream_waited(struct stream *stream, bool behind) {
-    if (stream == &no_stream)
+    if (stream == &no_stream) {
+        if (behind)
+            other_waited();
         return;
+    }
     if (behind)
         window_closes(stream);
     if (__builtin_expect(OVERLAP_RELAXED(captures_open), 0))
@@ -88,15 +91,12 @@ void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stre
         window_closes(known);
         known = blocking / ONE_BLOCKING == 1 ? stream_at((uint32_t)blocking) : &no_stream;
     }
-    if (__builtin_expect(known == &no_stream, 0))
-        other_waited(default_vendor(null_stream));
-    else
-        stream_waited(known, true);
+    stream_waited(known, true);
 }
 
-RARE __attribute__((noinline)) void device_waited(enum vendor vendor) {
+RARE __attribute__((noinline)) void device_waited(void) {
     if (!OVERLAP_RELAXED(captures_open))
-        add_waits(device_cached(vendor, current_ordinal(vendor)), NULL, 1);
+        add_waits(device_cached(VENDOR_CUDA, current_ordinal(VENDOR_CUDA)), NULL, 1);
 }
 
 RARE void context_waited(enum vendor vendor, uint64_t context) {

@@ -84,8 +84,11 @@ static void *replace(const char *symbol, int version, uint64_t flags, void *addr
         (!adopt_driver_of(VENDOR_CUDA, address) && !in_other_driver(VENDOR_CUDA, address)))
         return address;
     int hook = real_by_address(VENDOR_CUDA, address);
-    if (hook < 0 && !is_newer(symbol, version, flags, address))
+    if (hook < 0) {
         hook = hook_requested(symbol, version, flags);
+        if (hook >= 0 && is_newer(symbol, version, flags, address)) /* asks the driver again: for names of ours alone */
+            hook = -1;
+    }
     if (hook < 0 || !real_remember(ROUTE_LOOKED_UP, (enum hook)hook, address))
         return address;
     return cuda_thunk(ROUTE_LOOKED_UP, (enum hook)hook);

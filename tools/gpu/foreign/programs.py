@@ -76,7 +76,7 @@ STENCIL = Program(
         "a property of devices that CUDA 13 lacks is not printed, and a sum of the results is",
     ),
     "interior and exterior on one, exchange on another, raised by its authors, for which the host waits",
-    f"{MPI} {{binary}} -n 3000 512 512 512",
+    f"{MPI} {{binary}} -n 1500 512 512 512",
     r"(?m)^jacobi3d,.*,([\d.e+-]+)\s*$",
     "s",
     check=r"sum of results: ([0-9a-f]+)",
@@ -86,14 +86,14 @@ STAGED = replace(
     name="jacobi3d-staged",
     streams="interior and exterior on one; packing, copies and unpacking on another, raised by its authors; "
     "the host polls it",
-    command=f"{MPI} {{binary}} --staged -n 1500 512 512 512",
+    command=f"{MPI} {{binary}} --staged -n 750 512 512 512",
 )
 ASTAROTH = replace(
     STENCIL,
     name="astaroth",
     changed=STENCIL.changed + "; steps are taken from the command line (the authors': ten), and none writes a file",
     streams="interior, 26 of the exterior, and the exchange, raised by its authors; the host waits for each",
-    command=f"{MPI} {{binary}}-astaroth 300",
+    command=f"{MPI} {{binary}}-astaroth 150",
     number=r"(?m)^\d+,256,256,256,([\d.e+-]+),[\d.e+-]+\s*$",
 )
 SAMPLES = "NVIDIA/multi-gpu-programming-models 9a600f5ea8f5e53614e30b7b36e9136107178dd8"
@@ -138,8 +138,8 @@ OFFLOAD = Program(
 PROGRAMS = (
     STAGED,
     ASTAROTH,
-    comd("eam", "thread_atom", 70, 300),
-    comd("eam", "thread_atom", 100, 200),
+    comd("eam", "thread_atom", 70, 250),
+    comd("eam", "thread_atom", 100, 100),
     Program(
         "vmaf",
         "vmaf",
@@ -153,7 +153,7 @@ PROGRAMS = (
         check=r'(?s)^(?!.*using CPU).*"mean": ([\d.]+)',
     ),
     STENCIL,
-    comd("eam", "thread_atom", 30, 2000),
+    comd("eam", "thread_atom", 30, 1500),
     comd("eam", "thread_atom", 49, 600),
     comd("eam-warp", "warp_atom", 70, 100),
     comd("eam-cta", "cta_cell", 70, 100),
@@ -290,8 +290,8 @@ PROGRAMS = (
         check=r"Num GPUs: (2)\.",
         gpus=2,
     ),
-    replace(STENCIL, name="jacobi3d-2", command=STENCIL.command.replace("3000", "2000"), gpus=2),
-    replace(STAGED, name="jacobi3d-staged-2", command=STAGED.command.replace("1500", "1000"), gpus=2),
+    replace(STENCIL, name="jacobi3d-2", gpus=2),
+    replace(STAGED, name="jacobi3d-staged-2", gpus=2),
     Program(
         "hpcg-2",
         "hpcg",

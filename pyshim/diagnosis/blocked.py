@@ -135,9 +135,15 @@ class DeviceQueues:
         computing = [other for other in others if isinstance(other, TracedLaunch) and not other.communication]
         return min(computing, key=lambda other: (self._is_one_wave(other), other.start_us), default=None)
 
-    def _is_one_wave(self, kernel: TracedLaunch) -> bool:
+    def fills(self, kernel: TracedLaunch) -> bool | None:
+        """Whether more blocks compute than the GPU holds at once; None: not known."""
+        if kernel.communication:
+            return False
         blocks = self.resident(kernel) if self.resident else None
-        return blocks is not None and kernel.blocks is not None and kernel.blocks <= blocks
+        return None if blocks is None or kernel.blocks is None else kernel.blocks > blocks
+
+    def _is_one_wave(self, kernel: TracedLaunch) -> bool:
+        return self.fills(kernel) is False
 
     def wave_us(self, kernel: TracedLaunch) -> float:
         """Return how long a block takes, of a kernel of more than one wave; 0 if that is not known."""

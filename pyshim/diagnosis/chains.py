@@ -1,9 +1,9 @@
 """How much earlier the work of a stream would end, if its priority were greater than that of a kernel it waited behind.
 
 Raised work still waits until a block of that kernel ends. Equal blocks run in waves on a full GPU; work that comes at
-any moment waits half a wave, on average. A chain of dependent work pays that for each of its kernels, as long as the
-kernel in front runs: CoMD's chains of thirty small kernels gain a third of what they waited, a stencil's two kernels
-all that the stream in front leaves (tests/traces/test_waiting_real.py).
+any moment waits half a wave, on average. Each further kernel of a chain of dependent work waits again, but not as long:
+waves fall apart, and a kernel that has just ended left its room. A fifth of a wave fits the chains of thirty small
+kernels of CoMD on an H100 and an H200 (docs/data/estimates.csv).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from pyshim.diagnosis.queues import Cause, Queued
 from pyshim.profiles.record import MemoryOperation, TracedLaunch
+
+_FIRST, _AGAIN = 0.5, 0.2  # of a wave: what a kernel of a chain waits
 
 
 class Chain(NamedTuple):
@@ -61,7 +63,7 @@ def follow(
         if begins >= front.end_us:
             break
         if isinstance(one.work, TracedLaunch):
-            begins += wave_us / 2
+            begins += wave_us * (_AGAIN if earlier else _FIRST)
         earlier.append(max(0.0, one.work.start_us - begins))
         ended = one.work.end_us - earlier[-1]
     return Chain(first, tuple(earlier), is_cut=False)

@@ -18,7 +18,7 @@ from pyshim.diagnosis.priorities import Priorities
 from pyshim.diagnosis.queues import Place, Queues, walk
 from pyshim.diagnosis.result import COPY, NO_CALLS, Bar, KernelSummary, ProcessResult, TraceResult, Waited
 from pyshim.diagnosis.shares import Timeline, mean
-from pyshim.diagnosis.steps import Finder, Steps, after_setup, of_process
+from pyshim.diagnosis.steps import Finder, Steps, main_part, of_process
 from pyshim.profiles.record import LEGACY, Trace, TracedGpu, TracedLaunch, Work
 
 COMPUTES, COMMUNICATES, COPIES, WAITS, IDLE = "computation", "communication", "copy", "wait", "idle"
@@ -66,8 +66,9 @@ class _Process:
             finder.add(one)
         self.steps: Steps | None = of_process({None: finder}, process, ran)
         whole = min(work.start_us for work in own.works), max(work.end_us for work in own.works)
-        self.setup_us = 0.0 if self.steps else max(0.0, after_setup(self.kernels, whole[1]) - whole[0])
-        self.bounds = self.steps.whole if self.steps else (whole[0] + self.setup_us, whole[1])
+        main = whole if self.steps else main_part(self.kernels, *whole)
+        self.setup_us, self.teardown_us = main[0] - whole[0], whole[1] - main[1]
+        self.bounds = self.steps.whole if self.steps else main
         self.count = len(self.bounds) - 1
         devices = {work.device for work in self.kernels} or {work.device for work in own.works}
         self.devices = tuple(sorted(devices))
@@ -109,6 +110,7 @@ class _Process:
             steps=self.steps.source if self.steps else None,
             count=self.count,
             setup_us=self.setup_us,
+            teardown_us=self.teardown_us,
             span_us=span,
             told=told,
             untold=tuple(_untold(self.queues) if told else (NO_CALLS,)),

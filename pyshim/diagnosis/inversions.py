@@ -10,20 +10,20 @@ What counts:
 
 What raising may save in a step is estimated as the time in which any of it waited, on all GPUs of the process, counted
 once; no more than its waiters waited for it; without what it would still wait until blocks end (chains.py); and no more
-than the time in which the stream in front of it did nothing, because that stream's work remains. The last is of all
-steps together, because work crosses from one to the next.
+than the time in which the GPU was not full behind the work in front, because that work remains (conserved.py).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pyshim.diagnosis.blocked import Blocked, DeviceQueues
 from pyshim.diagnosis.chains import Chain, follow
-from pyshim.diagnosis.intervals import Interval, union
+from pyshim.diagnosis.conserved import saved
+from pyshim.diagnosis.intervals import Interval, merged, union
 from pyshim.diagnosis.priorities import Priorities, faults
 from pyshim.diagnosis.queues import COMMUNICATION, HOST, LEAST_US, Delay, Place, Queues
 from pyshim.diagnosis.result import COPY, NEXT_TO_NOTHING, Inversion, Share, Waited, raised
@@ -193,24 +193,24 @@ class Inversions:
         waits = self.sorted
         small = _streams(waits.minor, count, self.is_default)
         to_raise = {(one.device, one.stream) for one in raised(small)}
-        waited = saved = still = 0.0
+        waited = still = 0.0
         raising: list[tuple[Blocked, _Claim]] = []
         for of_this in waits.by_step.values():
             waited += union((wait.start_us, wait.until_us) for wait in of_this)
             claims = [(wait, self.claims[id(wait.queued)]) for wait in of_this if wait.queued.place in to_raise]
-            raising += claims
-            saved += union((wait.until_us - claim.saved_us, wait.until_us) for wait, claim in claims)
+            # Behind a stream that is raised as well it waits as before.
+            raising += [(wait, claim) for wait, claim in claims if wait.behind_place not in to_raise]
             still += sum(claim.still_us for _, claim in claims)
         span = self.bounds[-1] - self.bounds[0]
         inverted = [wait for of_this in waits.by_step.values() for wait in of_this]
         pairs = {(wait.queued.place, wait.behind_place) for wait in inverted}
-        busy = max((self._busy(place) for _, place in pairs), default=0.0)
-        saves = max(0.0, min(saved, span - busy))
+        earlier = union(_earlier(raising))
+        saves = min(earlier, union(won for device in self.gpus for won in self._won(device, raising, to_raise)))
         return Waited(
             inversions=tuple(self._inversions(inverted, count)),
             waited_us=waited / count,
-            busy_us=busy / count,
             saves_us=saves / count,
+            moved_us=(earlier - saves) / count,
             still_us=still / count,
             saves_at_most=any(self._is_wave_unknown(wait) for wait, claim in raising if claim.saved_us > 0),
             minor=small,
@@ -242,13 +242,33 @@ class Inversions:
     def _in_steps(self, waits: Iterable[Blocked]) -> list[Blocked]:
         return [wait for wait in waits if 0 <= self._step(wait.queued.work) < len(self.bounds) - 1]
 
-    def _busy(self, place: Place) -> float:
-        return self._within(one.work for one in self.queues.streams[place].works)
+    def _won(
+        self, device: int, raising: Sequence[tuple[Blocked, _Claim]], to_raise: Collection[Place]
+    ) -> Iterable[Interval]:
+        """Return what raising wins on a GPU."""
+        gpu = self.gpus[device]
+        own = [(wait, claim) for wait, claim in raising if wait.behind.device == device]
+        fronts = {wait.behind_place for wait, _ in own}
+        full = [
+            kernel
+            for kernel in (one.work for one in gpu.queued)
+            if isinstance(kernel, TracedLaunch) and self._is_full(gpu, kernel, fronts)
+        ]
+        in_front = (kernel for kernel in full if (kernel.device, kernel.stream) not in to_raise)
+        return saved(merged(sorted(_earlier(own))), _times(full), _times(in_front), self.bounds[-1])
 
-    def _within(self, works: Iterable[Work]) -> float:
-        """Return the time in which any of it ran in the steps."""
-        begin, end = self.bounds[0], self.bounds[-1]
-        return union((max(begin, work.start_us), min(end, work.end_us)) for work in works)
+    def _is_full(self, gpu: DeviceQueues, kernel: TracedLaunch, fronts: Collection[Place]) -> bool:
+        """Whether it fills the GPU; where that is not known, whether it is of a stream in front."""
+        fills = gpu.fills(kernel)
+        return (kernel.device, kernel.stream) in fronts if fills is None else fills
+
+
+def _times(works: Iterable[Work]) -> list[Interval]:
+    return merged((work.start_us, work.end_us) for work in works)
+
+
+def _earlier(raising: Iterable[tuple[Blocked, _Claim]]) -> Iterable[Interval]:
+    return ((wait.until_us - claim.saved_us, wait.until_us) for wait, claim in raising)
 
 
 def _mostly_behind(waits: Iterable[Blocked]) -> str:

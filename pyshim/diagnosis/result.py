@@ -90,8 +90,8 @@ class Waited:
 
     inversions: tuple[Inversion, ...]  # the longest first
     waited_us: float  # time in which any of these waited
-    busy_us: float  # what the stream in front of them works; the busiest, where there are several
     saves_us: float  # what raising may save: an estimate
+    moved_us: float  # what begins earlier by raising and ends no step earlier: the GPU is full with other work
     still_us: float  # what would be waited for even then, until blocks end; of several waiters, the sum
     saves_at_most: bool  # how long a block in front takes is not known: saves_us is a bound
     minor: tuple[Share, ...]  # the streams to raise
@@ -122,6 +122,7 @@ class ProcessResult(Waited):
     steps: str | None  # the ranges' name
     count: int  # of steps
     setup_us: float  # before that, where steps is None: not counted
+    teardown_us: float  # behind it, likewise
     span_us: float
     told: bool  # when its work was ready
     untold: tuple[str, ...]  # sentences about what the trace does not say of it

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from pyshim.diagnosis.intervals import Interval
 from pyshim.profiles.record import NamedRange, TracedLaunch
 
 _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
 _PROFILER = "ProfilerStep#"
-_SETUP = 0.05  # of the kernels' time: so much may run before the pause
-_PAUSE, _PAUSE_US = 0.1, 1000.0  # of the trace; at least
+_SETUP = 0.05  # of the kernels' time: so much may run before set-up ends
+_PAUSE, _PAUSE_US = 0.1, 1000.0  # of the trace: so much are its pauses together; each, at least
 _INSIDE = ("Optimizer.", "nccl:")  # PyTorch's own ranges inside a step: Optimizer.step#SGD.step, nccl:all_reduce
 
 
@@ -82,18 +83,27 @@ def of_process(
     return Steps(steps.source, True, tuple(bounds)) if bounds else None
 
 
-def after_setup(kernels: Iterable[TracedLaunch], end_us: float) -> float:
-    """Return where set-up ends: with the last long pause in front of which next to no kernel ran; -inf without one."""
-    ordered = sorted((one.start_us, one.end_us) for one in kernels)
+def main_part(kernels: Iterable[TracedLaunch], begin_us: float, end_us: float) -> Interval:
+    """Return the time between set-up and tear-down: long pauses with next to no kernel in front, or behind."""
+    times = [(one.start_us, one.end_us) for one in kernels]
+    long = _PAUSE * (end_us - begin_us)
+    first = _after_pauses(sorted(times), long)
+    last = -_after_pauses(sorted((-end, -start) for start, end in times), long)
+    return max(begin_us, first), min(end_us, last)
+
+
+def _after_pauses(ordered: Sequence[Interval], long_us: float) -> float:
+    """Return where the last of the pauses ends in front of which next to no kernel ran; -inf if they are short."""
     left = _SETUP * sum(end - start for start, end in ordered)
-    long, begins = max(_PAUSE_US, _PAUSE * (end_us - ordered[0][0])) if ordered else inf, -inf
+    paused, begins = 0.0, -inf
     for (start, end), (following, _) in zip(ordered, ordered[1:]):
         left -= end - start
         if left < 0:
             break
-        if following - end > long:
+        if following - end > _PAUSE_US:
+            paused += following - end
             begins = following
-    return begins
+    return begins if paused > long_us else -inf
 
 
 def _on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:

@@ -27,8 +27,9 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
     yield from (f"{found}." for found in answer.verdicts[1:])
     if one.steps:
         yield f"Times are means of {plural(one.count, 'step')}, by the ranges {one.steps}."
-    elif one.setup_us:
-        yield f"The first {milliseconds(one.setup_us)} are left out as set-up: next to no kernel ran."
+    for time, which, name in ((one.setup_us, "first", "set-up"), (one.teardown_us, "last", "tear-down")):
+        if time:
+            yield f"The {which} {milliseconds(time)} are left out as {name}: next to no kernel ran."
     if len(one.gpus) > 1:
         yield f"Shares are means of {len(one.gpus)} GPUs; --json has each."
     for major in one.major:
@@ -51,23 +52,21 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
         yield f"Raising would save next to nothing ({milliseconds(one.saves_us, one.span_us)} {step}): {_why_not(one)}."
     if one.still_us > NEXT_TO_NOTHING * one.span_us:
         yield f"Raised, work would still wait {milliseconds(one.still_us)} {step}, until blocks in front of it end."
-    if _is_busy(one):
-        yield f"The kernels in front need {milliseconds(one.busy_us)} {step}, which raising cannot save."
+    if one.moved_us > NEXT_TO_NOTHING * one.span_us:
+        yield (
+            f"Of what raised work would begin earlier, {milliseconds(one.moved_us)} {step} save nothing: kernels that "
+            "fill the GPU take that time, before or after."
+        )
     yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in one.untold)
     yield from answer.notes
 
 
 def _why_not(one: ProcessResult) -> str:
-    if _is_busy(one):
-        return "the kernels in front need that time"
+    if one.saves_us + one.moved_us > NEXT_TO_NOTHING * one.span_us:
+        return "the GPU is full with other work all the same"
     if one.saves_us + one.still_us > NEXT_TO_NOTHING * one.span_us:
         return "raised, it still waits until blocks in front end"
     return "nothing waits for it that long"
-
-
-def _is_busy(one: ProcessResult) -> bool:
-    """Whether the work of the streams in front bounds the estimate."""
-    return one.busy_us > 0 and one.span_us - one.busy_us <= one.saves_us + 0.001
 
 
 def _collectives(one: ProcessResult) -> Iterator[Part]:

@@ -25,7 +25,6 @@ _ROWS = re.compile(
     r'|(?:cat|name|pid|tid|ts|dur|id|args|s|bp)"\s*:)'
 )
 _BEHIND_ANOTHER = re.compile(r"\}\s*,\s*\Z")
-_BEHIND_EMPTY = re.compile(r"\}\s*,\s*\{\s*\Z")  # the last event of XLA's profiler and of others has no fields
 _LIST_ENDS = re.compile(r"\}\s*\]")
 _FILE_ENDS = re.compile(r"\s*\}?\s*\Z")
 _FIELD = re.compile(r'\s*,\s*"[^"\\]*"\s*:\s*')
@@ -154,10 +153,11 @@ class Rows:
 def _ends(text: str, begin: int, brace: int) -> bool:
     """Return whether a brace ends the last of all events, and not a list of objects inside one.
 
-    That is told by what it ends, and what follows. Raises _Undecided where the window ends."""
-    if _BEHIND_EMPTY.search(text, max(begin, brace - _SPACES), brace):
-        start = text.rfind("{", begin, brace)
-    else:
+    That is told by what it ends, an event with a phase or an empty one (XLA's profiler writes it last), and by what
+    follows. Raises _Undecided where the window ends."""
+    start = text.rfind("{", begin, brace)
+    is_empty = start >= 0 and not text[start + 1 : brace].strip()
+    if not is_empty or (start > begin and not _BEHIND_ANOTHER.search(text, max(begin, start - _SPACES), start)):
         start = text.rfind("{", begin, max(begin, text.rfind('"ph"', begin, brace)))
     try:
         if start < 0 or decode(text, start)[1] != brace + 1:

@@ -51,12 +51,12 @@ FIELDS = {
     "overlap explain TRACE --json": """
         verdict verdicts[].kind verdicts[].cost_us verdicts[].text next source gpus[] simulated worst
         processes[].name processes[].path processes[].rank processes[].process processes[].devices[]
-        processes[].steps processes[].count processes[].setup_us processes[].span_us processes[].told
-        processes[].untold[] processes[].shares.* processes[].gpus.* processes[].idle.* processes[].streams
-        processes[].main_stream[] processes[].kernel_us processes[].collectives[].name
+        processes[].steps processes[].count processes[].setup_us processes[].teardown_us processes[].span_us
+        processes[].told processes[].untold[] processes[].shares.* processes[].gpus.* processes[].idle.*
+        processes[].streams processes[].main_stream[] processes[].kernel_us processes[].collectives[].name
         processes[].collectives[].count processes[].collectives[].us processes[].collectives[].bytes
         processes[].collectives[].exposed_us processes[].collectives[].causes.CAUSE processes[].inversions[].*
-        processes[].waited_us processes[].busy_us processes[].saves_us processes[].saves_at_most processes[].still_us
+        processes[].waited_us processes[].saves_us processes[].moved_us processes[].saves_at_most processes[].still_us
         processes[].minor[].* processes[].major[].* processes[].one_wave_us processes[].one_wave_lost_us
         processes[].one_wave_kernel
         processes[].raised_us processes[].unclaimed_us processes[].unclaimed_one_wave_us processes[].refuted_us

@@ -14,10 +14,12 @@ from tools.docs import programs
 from tools.docs.table import span
 from tools.gpu.whole.table import SMALLEST
 
-WORDS = {4: "four"}
+WORDS = {5: "five"}
 QUIET = {
     "jacobi-threads": "NVIDIA's Jacobis", "jacobi-threads-2": "NVIDIA's Jacobis", "jacobi-nccl-2": "NVIDIA's Jacobis",
-    "comd-eam-30": "CoMD with 30³ cells", "fdtd2d": "FDTD2D", "llm.c": "llm.c", "llm.c-2": "llm.c",
+    "jacobi3d": "jacobi3d by copies between peers", "jacobi3d-2": "jacobi3d by copies between peers",
+    **dict.fromkeys(("comd-eam-30", "comd-eam-30, H200", "comd-eam-49, H200"), "CoMD with 30³ and 49³ cells"),
+    "fdtd2d": "FDTD2D", "llm.c": "llm.c", "llm.c-2": "llm.c",
     "xsbench": "XSBench", "babelstream": "BabelStream",
 }  # fmt: skip
 found = {(one["program"], one["arm"]): one for one in programs.rows(ROOT, programs.FOREIGN)}
@@ -29,8 +31,8 @@ FAMILIES = {
     "PyTorch on NVLink": ("training steps with cuBLAS",),
     "may lose: stencils with blocking copies": ("stencils, blocking copies", SMALLEST),
 }
-COMD = ("comd-eam-70", "comd-eam-70, H100", "comd-eam-100", "comd-eam-warp-70", "comd-eam-cta-70")
-FOREIGN = {"jacobi3d, 512³": ("jacobi3d-staged",), "CoMD (molecular dynamics)": (*COMD, "astaroth")}
+COMD = ("comd-eam-70", "comd-eam-70, H100", "comd-eam-100", "comd-eam-100, H200", "comd-eam-warp-70", "comd-eam-cta-70")
+FOREIGN = {"jacobi3d, 512³": ("jacobi3d-staged", "jacobi3d-staged-2"), "CoMD (molecular dynamics)": (*COMD, "astaroth")}
 
 
 def row(begin: str) -> list[str]:

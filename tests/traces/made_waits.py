@@ -146,8 +146,10 @@ def _insert(database: sqlite3.Connection, table: str, values: tuple[Any, ...]) -
     database.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_{table} VALUES ({marks})", values)
 
 
-def interior(at: float, length: float, stream: int = 7, waves: int = 100) -> K:
-    return K(LONG, at, length, stream, grid=(1056 * waves, 1, 1), block=(256, 1, 1), registers=32, static=0, dynamic=0)
+def interior(at: float, length: float, stream: int = 7, waves: float = 100) -> K:
+    return K(
+        LONG, at, length, stream, grid=(round(1056 * waves), 1, 1), block=(256, 1, 1), registers=32, static=0, dynamic=0
+    )
 
 
 def boundary(at: float, length: float, stream: int = 20) -> K:
@@ -202,7 +204,7 @@ def by_host(program: Program, at: float, begin: float = 8.0, how: str = "stream"
 
 
 def chain(
-    program: Program, at: float, parts: int = 3, host: bool = True, copies: bool = False, waves: int = 100
+    program: Program, at: float, parts: int = 3, host: bool = True, copies: bool = False, waves: float = 100
 ) -> None:
     """`parts` kernels or copies of 1 us; the first waits behind an interior of 400 us. The host waits for each, if at
     all, and launches the next one 9 us later."""

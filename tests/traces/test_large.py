@@ -27,13 +27,14 @@ _KERNELS = [*step(1000, [100, 120, 80], [(40, 300)]), K(None, 900, 20), *step(30
 
 def both(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Activity], Trace]:
     """What the decoder reads, which is what is read without it."""
-    read: list[list[Activity]] = []
+    read: list[tuple[list[Activity], object]] = []
     for small in (1 << 60, -1):
         monkeypatch.setattr(chrome, "_SMALL", small)
         trace = open_trace(str(path))
-        read.append(list(trace.activity()))
+        records = list(trace.activity())
+        read.append((records, (trace.ending, trace.gpus, trace.rank, trace.warnings)))
     assert read[0] == read[1]
-    return read[1], trace
+    return records, trace
 
 
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.json.gz")), ids=lambda path: path.name)
@@ -41,11 +42,12 @@ def test_real_ones_are_read_alike(path, monkeypatch):
     assert both(path, monkeypatch)[0]
 
 
-@pytest.mark.parametrize("indent", [None, 1, 2])
-def test_read_alike_in_pieces_of_any_size(tmp_path, monkeypatch, indent):
+@pytest.mark.parametrize(("indent", "last"), [(None, []), (1, []), (2, []), (None, [{}]), (2, [{}])])
+def test_read_alike_in_pieces_of_any_size(tmp_path, monkeypatch, indent, last):
+    """last: XLA's profiler, and our own trace.c, write an empty event behind all others."""
     events = kineto_events(_KERNELS, [(1, 900.0, 1500.0), (2, 2900.0, 1500.0)], gpu_steps=True)
     events[5:5] = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "args": {"x": [{"ph": "X", "y": [{}]}], "z": 1}}]
-    whole = {"traceEvents": events, "distributedInfo": {"rank": 3}, "x": [{"name": 1}, {"name": 2}]}
+    whole = {"traceEvents": events + last, "distributedInfo": {"rank": 3}, "x": [{"name": 1}, {"name": 2}]}
     path = tmp_path / "t"
     path.write_text(json.dumps(whole, indent=indent))
     expected, trace = both(path, monkeypatch)

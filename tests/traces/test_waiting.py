@@ -60,8 +60,8 @@ def test_a_boundary_in_front_of_a_collective(form, tmp_path):
     assert (inversion.behind, inversion.count, inversion.at_least) == (LONG, 1.0, False)
     assert inversion.waiters == ("communication", "stream 7")
     assert inversion.waited_us == process.waited_us == pytest.approx(64, abs=0.01)
-    # The interior's stream works for 76 us of 100, whatever is raised.
-    assert (process.busy_us, process.saves_us) == (pytest.approx(76), pytest.approx(24))
+    # The kernels in front fill the GPU for 76 us of 100, whatever is raised.
+    assert (process.saves_us, process.moved_us) == (pytest.approx(24), pytest.approx(40, abs=1))
     assert (process.major, process.one_wave_us, process.unclaimed_us) == ((), 0, 0)
     assert process.idle_us == pytest.approx(9)
 
@@ -73,8 +73,8 @@ def test_the_host_waits(form, how, tmp_path):
     process = only(find(str(form(program, tmp_path)), resident))
     (inversion,) = process.inversions
     assert (inversion.kernel, inversion.waiters) == (SHORT, ("the host",))
-    assert (process.waited_us, process.busy_us) == (pytest.approx(64, abs=0.01), pytest.approx(68))
-    assert process.saves_us == pytest.approx(32)
+    assert process.waited_us == pytest.approx(64, abs=0.01)
+    assert (process.saves_us, process.moved_us) == (pytest.approx(32), pytest.approx(32, abs=1))
 
 
 def test_a_gpu_that_waits_for_the_host_makes_the_bound_doubtful(tmp_path):

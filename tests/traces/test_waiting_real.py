@@ -38,7 +38,7 @@ def test_raising_saved_about_what_is_said(explained, name):
     }
     # Alone the same steps are 5 to 15 us shorter than under the profiler that also records events.
     assert saved["profiled"] <= found["saves_us"] < 1.5 * saved["profiled"]
-    assert 0.7 * saved["alone"] < found["saves_us"] < 2 * saved["alone"]
+    assert 0.7 * saved["alone"] < found["saves_us"] < 2.1 * saved["alone"]
     assert raised["waited_us"] < 0.02 * raised["span_us"], "nothing waits once they are raised"
 
 
@@ -50,10 +50,10 @@ def test_a_chain_of_small_kernels_gains_less_than_it_waited(overlap):
         changes = {(row["program"], row["arm"]): float(row["change_percent"]) for row in csv.DictReader(file)}
     gained = -changes["comd-eam-70, H100", "default"]
     said = 100 * process["saves_us"] / process["span_us"]
-    assert 0.5 * gained < said < 1.3 * gained
-    assert process["waited_us"] > 0.3 * process["span_us"] and process["still_us"] > 2 * process["saves_us"]
+    assert 0.8 * gained < said < 1.2 * gained
+    assert process["waited_us"] > 0.3 * process["span_us"] and process["still_us"] > 1.5 * process["saves_us"]
     assert [one["stream"] for one in process["minor"]] == ["13"]
-    assert not process["saves_at_most"] and ", about 9.1 % of the trace," in done.stdout
+    assert not process["saves_at_most"] and ", about 13 % of the trace," in done.stdout
 
 
 @pytest.mark.parametrize("gpus", [[], [{"id": 0, "name": "NVIDIA X1", "computeMajor": 99, "computeMinor": 0}]])

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-WIDTH, LAYERS, BATCH, LENGTH, WARM, STEPS = 1024, 12, 16, 1024, 5, 40
+WIDTH, LAYERS, BATCH, LENGTH, WARM, STEPS = 1024, 12, 16, 1024, 5, 20
 
 
 class Level(torch.cuda.Stream):  # type: ignore[misc, unused-ignore]  # torch has no types here

@@ -163,8 +163,8 @@ PROGRAMS = (
         "gromacs/gromacs b1a82ec1956eb9658d33f3ec6f3adfdbb6b53a7b",
         without("cudaStreamCreateWithPriority", "cudaStreamCreate", "device_stream.cu"),
         "nonbonded, PME, update; each waits for another, and the host for them",
-        f"{LIBRARIES} GMX_MAXBACKUP=-1 {{binary}} mdrun -s water.tpr -nb gpu -pme gpu -update gpu -ntmpi 1 -ntomp 8 "
-        "-notunepme -nsteps 10000 -resethway -noconfout -deffnm {work}/water",
+        f"{LIBRARIES} OMP_NUM_THREADS=8 GMX_MAXBACKUP=-1 {{binary}} mdrun -s water.tpr -nb gpu -pme gpu -update gpu "
+        "-ntmpi 1 -ntomp 8 -notunepme -nsteps 10000 -resethway -noconfout -deffnm {work}/water",
         r"Performance:\s+([\d.]+)",
         "ns/day",
         True,
@@ -224,7 +224,7 @@ PROGRAMS = (
         "{python} {here}/serving.py",
         r"([\d.]+) s,",
         "s",
-        check=r" (18432) tokens$",
+        check=r"(?m) (18432) tokens$",
     ),
     Program(
         "transformers-cache",

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pyshim import _native
+from pyshim.cli import run
 from tests import in_process, needs
 from tools.checks import shim_build
 
@@ -165,7 +166,15 @@ def clean_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def overlap_run(clean_environment: dict[str, str]) -> Run:
-    return _runner(("-m", "pyshim.cli.run"), clean_environment)
+    """The command in a fork of this process (in_process.py), or in an interpreter of its own where that is asked for."""
+    process = _runner(("-m", "pyshim.cli.run"), clean_environment)
+
+    def start(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
+        if _of_a_process(env) or "preexec_fn" in more:
+            return process(*arguments, env=env, **more)
+        return in_process.forked(run.main, arguments, {**clean_environment, **(env or {})}, **{"timeout": 300, **more})
+
+    return start
 
 
 @pytest.fixture(scope="session")
@@ -177,8 +186,7 @@ def overlap(clean_environment: dict[str, str]) -> Run:
     process = _runner(("-m", "pyshim"), environment)
 
     def run(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
-        of_a_process = any(name.startswith(_READ_AT_THE_START) for name in env or ())
-        if of_a_process or not more.keys() <= {"cwd"}:
+        if _of_a_process(env) or not more.keys() <= {"cwd"}:
             return process(*arguments, env=env, **more)
         return in_process.overlap(arguments, {**environment, **(env or {})}, **more)
 
@@ -212,6 +220,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Brows
             yield found
     except debian.Missing as missing:
         pytest.skip(f"no browser: {missing}")
+
+
+def _of_a_process(variables: Iterable[str] | None) -> bool:
+    return any(name.startswith(_READ_AT_THE_START) for name in variables or ())
 
 
 def _runner(words: tuple[str, ...], clean: Mapping[str, str]) -> Run:

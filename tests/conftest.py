@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pyshim import _native
-from pyshim.cli import run
+from pyshim.cli import main, run
 from tests import in_process, needs
 from tools.checks import shim_build
 
@@ -172,23 +172,27 @@ def overlap_run(clean_environment: dict[str, str]) -> Run:
     def start(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
         if _of_a_process(env) or "preexec_fn" in more:
             return process(*arguments, env=env, **more)
-        return in_process.forked(run.main, arguments, {**clean_environment, **(env or {})}, **{"timeout": 300, **more})
+        return in_process.forked(run.main, arguments, {**clean_environment, **(env or {})}, **more)
 
     return start
 
 
 @pytest.fixture(scope="session")
 def overlap(clean_environment: dict[str, str]) -> Run:
-    """The command in this process (in_process.py), or in one of its own where that is part of what is asked for.
+    """The command in this process or a fork of it (in_process.py), or in an interpreter of its own where that is part of
+    what is asked for.
 
     On a busy machine anything may take the two seconds after which progress is said."""
     environment = {**clean_environment, "OVERLAP_PROGRESS": "off"}
     process = _runner(("-m", "pyshim"), environment)
 
     def run(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
-        if _of_a_process(env) or not more.keys() <= {"cwd"}:
+        if _of_a_process(env) or "preexec_fn" in more:
             return process(*arguments, env=env, **more)
-        return in_process.overlap(arguments, {**environment, **(env or {})}, **more)
+        variables = {**environment, **(env or {})}
+        if more.keys() <= {"cwd"}:
+            return in_process.overlap(arguments, variables, **more)
+        return in_process.forked(main, arguments, variables, **more)
 
     return run
 

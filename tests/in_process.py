@@ -1,5 +1,5 @@
 """Commands without the start of an interpreter, which would cost most of their processor time: `overlap` in this process,
-`overlap-run`, which becomes its program, in a fork of it.
+what becomes its program or needs a process of its own in a fork of it.
 
 What the command sees and leaves is that of a process: file descriptors 1 and 2, environment, working directory.
 """
@@ -37,7 +37,7 @@ def overlap(
 def forked(
     command: Callable[[], int], arguments: Sequence[str | Path], env: Mapping[str, str], **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Call a command in a child of this process that has its modules. more: for subprocess.run()."""
+    """Call a command in a child of this process, which has its modules already. more: for subprocess.run()."""
 
     def child() -> None:
         os.environ.clear()
@@ -49,7 +49,10 @@ def forked(
         os._exit(status)
 
     # The child has begun as a copy of this process, and never gets to the program that is named here.
-    return subprocess.run(["overlap"], preexec_fn=child, restore_signals=False, capture_output=True, text=True, **more)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 300}
+    return subprocess.run(
+        ["overlap"], preexec_fn=child, restore_signals=False, text=True, encoding="utf-8", **{**pipes, **more}
+    )
 
 
 def _ended(command: Callable[[], int]) -> int:

@@ -166,7 +166,7 @@ def clean_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def overlap_run(clean_environment: dict[str, str]) -> Run:
-    """The command in a fork of this process (in_process.py), or in an interpreter of its own where that is asked for."""
+    """The command in a fork of this process (in_process.py), or in an interpreter of its own where a test needs that."""
     process = _runner(("-m", "pyshim.cli.run"), clean_environment)
 
     def start(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -179,8 +179,7 @@ def overlap_run(clean_environment: dict[str, str]) -> Run:
 
 @pytest.fixture(scope="session")
 def overlap(clean_environment: dict[str, str]) -> Run:
-    """The command in this process or a fork of it (in_process.py), or in an interpreter of its own where that is part of
-    what is asked for.
+    """The command in this process or a fork of it (in_process.py), or in an interpreter of its own, as a test needs it.
 
     On a busy machine anything may take the two seconds after which progress is said."""
     environment = {**clean_environment, "OVERLAP_PROGRESS": "off"}

@@ -1,5 +1,6 @@
-"""Commands without the start of an interpreter, which would cost most of their processor time: `overlap` in this process,
-what becomes its program or needs a process of its own in a fork of it.
+"""Commands without the start of an interpreter, which would cost most of their processor time.
+
+`overlap` runs in this process; what becomes its program, or needs a process of its own, in a fork of it.
 
 What the command sees and leaves is that of a process: file descriptors 1 and 2, environment, working directory.
 """
@@ -43,16 +44,14 @@ def forked(
         os.environ.clear()
         os.environ.update(env)
         sys.argv = ["overlap", *map(os.fspath, arguments)]
-        sys.stdin = open(0, encoding="utf-8", closefd=False)
-        with _writer(1) as sys.stdout, _writer(2) as sys.stderr:
+        ui.choose(quiet=False)
+        with open(0, encoding="utf-8", closefd=False) as sys.stdin, _writer(1) as sys.stdout, _writer(2) as sys.stderr:
             status = _ended(command)
         os._exit(status)
 
     # The child has begun as a copy of this process, and never gets to the program that is named here.
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 300}
-    return subprocess.run(
-        ["overlap"], preexec_fn=child, restore_signals=False, text=True, encoding="utf-8", **{**pipes, **more}
-    )
+    plain = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "timeout": 300}
+    return subprocess.run(["overlap"], preexec_fn=child, restore_signals=False, **{**plain, **more})
 
 
 def _ended(command: Callable[[], int]) -> int:

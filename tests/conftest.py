@@ -166,7 +166,7 @@ def clean_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def overlap_run(clean_environment: dict[str, str]) -> Run:
-    """The command in a fork of this process (in_process.py), or in an interpreter of its own where a test needs that."""
+    """The command in a fork of this process (in_process.py), or in an interpreter of its own, as a test needs it."""
     process = _runner(("-m", "pyshim.cli.run"), clean_environment)
 
     def start(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:

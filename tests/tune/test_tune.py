@@ -17,7 +17,7 @@ import yaml
 
 from pyshim.errors import OverlapError
 from pyshim.policy.reader import read_file
-from pyshim.tune import setup
+from pyshim.tune import search, setup
 from pyshim.tune.measure import _session as session
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -185,12 +185,11 @@ def test_an_arm_that_fails_is_out_and_the_rest_goes_on(program: Program, value: 
     assert sum(run.startswith(f"{value}:") for run in program.runs) == 1
 
 
-def test_an_arm_that_hangs_is_ended(program: Program) -> None:
-    begin = time.monotonic()
+def test_an_arm_that_hangs_is_ended(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_AT_LEAST", 3.0)
     answer = program.answer("--try", "X=hang,fast")
     assert verdicts(answer)["X=hang"] == "out: took longer than 5 times the best"
     assert answer["kept"] == "X=fast"
-    assert time.monotonic() - begin < 60
 
 
 @pytest.mark.parametrize(

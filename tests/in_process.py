@@ -43,7 +43,7 @@ def forked(
     def child() -> None:
         os.environ.clear()
         os.environ.update(env)
-        sys.argv = ["overlap", *map(os.fspath, arguments)]
+        sys.argv = ["overlap", *(os.fspath(argument) for argument in arguments)]
         ui.choose(quiet=False)
         with open(0, encoding="utf-8", closefd=False) as sys.stdin, _writer(1) as sys.stdout, _writer(2) as sys.stderr:
             status = _ended(command)

@@ -76,6 +76,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep everything that tests and their programs write inside the tree, and compile each program once."""
+    sys.dont_write_bytecode = False  # else every process rewrites the asserts of all tests anew
     worker = hasattr(config, "workerinput")
     if RUNTIME and (worker or not config.getoption("numprocesses", None)):
         os.environ.pop("LD_PRELOAD", None)  # this process has it; compilers need it not, and workers inherit it

@@ -86,7 +86,7 @@ def test_without_a_second_run_there_is_no_noise() -> None:
 @pytest.mark.parametrize("noise", tune.NOISES)
 def test_an_arm_without_effect_is_hardly_ever_kept(noise: str) -> None:
     """1 of 100 searches at most."""
-    searches = 150
+    searches = 300
     wrong = tune.simulate((0.0,), noise, searches).wrong * searches / 100
     assert wrong <= searches * 0.01
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pyshim import _native
+from pyshim.cli import main, run
 from tests import in_process, needs
 from tools.checks import shim_build
 
@@ -75,6 +76,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep everything that tests and their programs write inside the tree, and compile each program once."""
+    sys.dont_write_bytecode = False  # else every process rewrites the asserts of all tests anew
     worker = hasattr(config, "workerinput")
     if RUNTIME and (worker or not config.getoption("numprocesses", None)):
         os.environ.pop("LD_PRELOAD", None)  # this process has it; compilers need it not, and workers inherit it
@@ -165,22 +167,32 @@ def clean_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def overlap_run(clean_environment: dict[str, str]) -> Run:
-    return _runner(("-m", "pyshim.cli.run"), clean_environment)
+    """The command in a fork of this process (in_process.py), or in an interpreter of its own, as a test needs it."""
+    process = _runner(("-m", "pyshim.cli.run"), clean_environment)
+
+    def start(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
+        if _of_a_process(env) or "preexec_fn" in more:
+            return process(*arguments, env=env, **more)
+        return in_process.forked(run.main, arguments, {**clean_environment, **(env or {})}, **more)
+
+    return start
 
 
 @pytest.fixture(scope="session")
 def overlap(clean_environment: dict[str, str]) -> Run:
-    """The command in this process (in_process.py), or in one of its own where that is part of what is asked for.
+    """The command in this process or a fork of it (in_process.py), or in an interpreter of its own, as a test needs it.
 
     On a busy machine anything may take the two seconds after which progress is said."""
     environment = {**clean_environment, "OVERLAP_PROGRESS": "off"}
     process = _runner(("-m", "pyshim"), environment)
 
     def run(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
-        of_a_process = any(name.startswith(_READ_AT_THE_START) for name in env or ())
-        if of_a_process or not more.keys() <= {"cwd"}:
+        if _of_a_process(env) or "preexec_fn" in more:
             return process(*arguments, env=env, **more)
-        return in_process.overlap(arguments, {**environment, **(env or {})}, **more)
+        variables = {**environment, **(env or {})}
+        if more.keys() <= {"cwd"}:
+            return in_process.overlap(arguments, variables, **more)
+        return in_process.forked(main, arguments, variables, **more)
 
     return run
 
@@ -212,6 +224,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Brows
             yield found
     except debian.Missing as missing:
         pytest.skip(f"no browser: {missing}")
+
+
+def _of_a_process(variables: Iterable[str] | None) -> bool:
+    return any(name.startswith(_READ_AT_THE_START) for name in variables or ())
 
 
 def _runner(words: tuple[str, ...], clean: Mapping[str, str]) -> Run:

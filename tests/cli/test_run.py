@@ -18,8 +18,8 @@ from pyshim.cli import run as command
 from pyshim.policy import gpus, layout
 from pyshim.start import chosen, plan
 from pyshim.start.environment import checksum
+from tests.cli.shown import SHOW, shown
 
-SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -81,7 +81,7 @@ def test_signals_that_python_ignores_are_back_at_their_default(overlap_run):
 
 def test_the_program_gets_the_library_and_what_it_reads(overlap_run, driver, library):
     done = overlap_run("--policy", "observe", *SHOW, env={**driver, "LD_PRELOAD": ""})
-    seen = json.loads(done.stdout)
+    seen = shown(done)
     assert (done.returncode, done.stderr) == (0, "")
     assert seen["LD_PRELOAD"] == str(_native.SHIM)
     assert int(seen["OVERLAP_LAUNCHER_PID"]) > 1
@@ -90,7 +90,7 @@ def test_the_program_gets_the_library_and_what_it_reads(overlap_run, driver, lib
 
 def test_a_report_has_a_folder_a_run_and_an_absolute_path(overlap_run, driver, tmp_path, library):
     done = overlap_run("--report", "a b", "--quiet", *SHOW, env=driver, cwd=tmp_path)
-    seen = json.loads(done.stdout)
+    seen = shown(done)
     run = json.loads((tmp_path / "a b" / "last" / "run.json").read_text())
     name = os.readlink(tmp_path / "a b" / "last")
     assert seen["OVERLAP_REPORT"] == f"{tmp_path}/a%20b/{name}"
@@ -113,7 +113,7 @@ def test_an_inner_run_changes_only_what_it_is_asked_for(overlap_run, driver, tmp
     env = {**driver, "LD_PRELOAD": "/lib/one.so:/lib/two.so"}
     once = overlap_run("--policy", "observe", "--report", report, *SHOW, env=driver)
     twice = overlap_run("--policy", "observe", "--report", report, *inner, "--report", report, *SHOW, env=driver)
-    one, two = json.loads(once.stdout), json.loads(twice.stdout)
+    one, two = shown(once), shown(twice)
     for name in ("OVERLAP_REPORT", "OVERLAP_LAUNCHER_PID"):
         assert one.pop(name) and two.pop(name)
     assert one == two
@@ -123,7 +123,7 @@ def test_an_inner_run_changes_only_what_it_is_asked_for(overlap_run, driver, tmp
 
 def test_a_job_chooses_by_variable_where_nobody_else_does(overlap_run, driver, tmp_path, library):
     def table(*options: str, **environment: str) -> str | None:
-        return json.loads(overlap_run(*options, *SHOW, env={**driver, **environment}).stdout).get("OVERLAP_TABLE")
+        return shown(overlap_run(*options, *SHOW, env={**driver, **environment})).get("OVERLAP_TABLE")
 
     observe, a40 = table("--policy", "observe"), table("--policy", "a40")
     file = tmp_path / "own.yaml"
@@ -148,7 +148,7 @@ def test_a_choice_of_off_does_nothing_and_says_nothing(overlap_run, tmp_path):
     base = {"OVERLAP_POLICY": "off", "LD_PRELOAD": ""}
     done = overlap_run("--report", str(tmp_path / "r"), "--strict", *SHOW, env=base)
     assert (done.returncode, done.stderr) == (0, "")
-    seen = json.loads(done.stdout)
+    seen = shown(done)
     assert (seen["LD_PRELOAD"], "OVERLAP_TABLE" in seen) == ("", False)
     assert not (tmp_path / "r").exists()
 
@@ -156,7 +156,7 @@ def test_a_choice_of_off_does_nothing_and_says_nothing(overlap_run, tmp_path):
 def test_off_is_off_and_silent(overlap_run, tmp_path):
     base = {"OVERLAP_RUN": "off", "LD_PRELOAD": ""}
     done = overlap_run("--policy", "no-such", "--report", str(tmp_path / "r"), "--strict", *SHOW, env=base)
-    seen = json.loads(done.stdout)
+    seen = shown(done)
     assert (done.returncode, done.stderr) == (0, "")
     assert seen["LD_PRELOAD"] == ""
     assert [name for name in seen if name.startswith("OVERLAP_")] == ["OVERLAP_RUN"]
@@ -323,7 +323,7 @@ def test_no_driver_is_one_line(overlap_run, library):
 
 def test_a_simulated_gpu(overlap_run, library):
     done = overlap_run("--policy", "observe", "--simulate", "H100,2", *SHOW)
-    seen = json.loads(done.stdout)
+    seen = shown(done)
     folder = str(_native.SIMULATED_DRIVER.parent)
     assert done.stderr.startswith("overlap: 2 simulated NVIDIA H100 80GB HBM3\n")
     assert (seen["SIMGPU"], seen["TRITON_LIBCUDA_PATH"]) == ("h100,2", folder)
@@ -332,7 +332,7 @@ def test_a_simulated_gpu(overlap_run, library):
 
 def test_a_simulated_gpu_of_amd_brings_a_runtime_and_a_driver_without_gpus(overlap_run, library):
     done = overlap_run("--policy", "observe", "--simulate", "mi250x", *SHOW)
-    seen = json.loads(done.stdout)
+    seen = shown(done)
     folder = str(_native.SIMULATED_DRIVER.parent)
     assert done.stderr.splitlines()[0] == "overlap: simulated AMD Instinct MI250X"
     assert seen["SIMGPU"] == "mi250x"
@@ -346,7 +346,7 @@ def test_a_simulated_gpu_of_amd_brings_a_runtime_and_a_driver_without_gpus(overl
 
 def test_switched_off_there_is_no_simulated_gpu_either(overlap_run, library):
     done = overlap_run("--simulate", "a40", *SHOW, env={"OVERLAP_RUN": "off"})
-    seen = json.loads(done.stdout)
+    seen = shown(done)
     assert done.stderr == "overlap: OVERLAP_RUN=off: --simulate does nothing; unset it\n"
     assert not {"LD_PRELOAD", "SIMGPU", "TRITON_LIBCUDA_PATH", "OVERLAP_TABLE"} & set(seen)
 
@@ -416,7 +416,7 @@ def test_the_default_carries_those_of_amd_and_that_of_every_gpu(overlap_run, dri
     report = tmp_path / "r"
     done = overlap_run("--report", str(report), *SHOW, env=driver)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "TORCH_NCCL_HIGH_PRIORITY" not in json.loads(done.stdout)
+    assert "TORCH_NCCL_HIGH_PRIORITY" not in shown(done)
     run = json.loads((report / "last" / "run.json").read_text())
     names = [policy["name"] for policy in run["policies"]]
     assert names == ["mi250x", "mi300x", "default"]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from pyshim.cli import run as command
-
-SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")
+from tests.cli.shown import SHOW, shown
 
 
 @pytest.fixture
@@ -26,7 +24,7 @@ def test_variables_of_a_policy_reach_the_program_and_the_report(overlap_run, dri
     report = tmp_path / "r"
     env = {**driver, "HOME": str(tmp_path), "NCCL_DEBUG": "WARN"}
     done = overlap_run("--policy", asking, "--report", str(report), "--quiet", *SHOW, env=env)
-    seen = json.loads(done.stdout)
+    seen = shown(done)
     assert (seen["TORCH_NCCL_HIGH_PRIORITY"], seen["NCCL_DEBUG"]) == ("1", "WARN")
     assert json.loads((report / "last" / "run.json").read_text())["environment"] == {"TORCH_NCCL_HIGH_PRIORITY": "1"}
 

@@ -29,7 +29,7 @@ compute:
 _TRACE = ROOT / "tests/traces/data/stencil-nccl-events.json.gz"
 COMMANDS = {
     "overlap report FOLDER --jobs --json": "overlap report run --jobs --json",
-    "overlap tune ... --json": "overlap tune --simulate h100 --metric '([0-9.]+) ms an' --json -- demo-stencil",
+    "overlap tune ... --json": "overlap tune --simulate h100 --try X=1 --metric '([0-9]+) ms' --json -- echo 5 ms",
     "overlap explain TRACE --json": f"overlap explain {_TRACE} --json",
     "overlap policy list --json": "overlap policy list --json",
     "overlap policy room --json": "overlap policy room --gpu mi250x --kernel 256:64:8192 --json",

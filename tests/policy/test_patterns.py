@@ -14,7 +14,7 @@ PATTERNS = st.lists(st.sampled_from(["*", "?", "a", "b", "[ab]", "[!a]"]), max_s
 NAMES = st.text(alphabet="abc", max_size=6)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(PATTERNS, PATTERNS, NAMES)
 def test_a_pattern_that_covers_another_matches_whatever_that_one_matches(wide: str, narrow: str, name: str) -> None:
     if pattern_covers(wide, narrow) and fnmatchcase(name, narrow):

@@ -270,7 +270,7 @@ KEYS = st.sampled_from(sorted({key.name for key in model.KEYS}))
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.dictionaries(KEYS, VALUES, max_size=4))
 def test_any_values_under_the_keys_give_a_policy_or_findings(values: dict[str, object]) -> None:
     import yaml

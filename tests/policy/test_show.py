@@ -56,7 +56,7 @@ def test_a_shipped_policy_reads_back_to_the_same_table(name: str, overlap: Any, 
     same(first, read_bytes(text.encode(), "again.yaml"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(POLICIES)
 def test_any_policy_reads_back_to_the_same_table(values: dict[str, object]) -> None:
     first = read_bytes(yaml.safe_dump(values, allow_unicode=True).encode(), "first.yaml")

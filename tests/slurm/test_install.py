@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shlex
 import shutil
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import readers
 
 from pyshim import __version__, _native
 from pyshim.policy import files as policies
+from tests import in_process
 
 TREE = Path(__file__).resolve().parent.parent.parent
 INSTALL = TREE / "tools" / "deploy" / "install"
@@ -23,8 +26,8 @@ INSTALL = TREE / "tools" / "deploy" / "install"
 @pytest.fixture
 def install(clean_environment):
     def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(INSTALL), *map(str, words)]
-        return subprocess.run(command, env=clean_environment | environment, capture_output=True, text=True, umask=0o077)
+        command = partial(runpy.run_path, str(INSTALL), run_name="__main__")
+        return in_process.forked(command, list(map(str, words)), clean_environment | environment, umask=0o077)
 
     return run
 

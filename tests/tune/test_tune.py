@@ -17,7 +17,7 @@ import yaml
 
 from pyshim.errors import OverlapError
 from pyshim.policy.reader import read_file
-from pyshim.tune import setup
+from pyshim.tune import search, setup
 from pyshim.tune.measure import _session as session
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -185,12 +185,11 @@ def test_an_arm_that_fails_is_out_and_the_rest_goes_on(program: Program, value: 
     assert sum(run.startswith(f"{value}:") for run in program.runs) == 1
 
 
-def test_an_arm_that_hangs_is_ended(program: Program) -> None:
-    begin = time.monotonic()
+def test_an_arm_that_hangs_is_ended(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_AT_LEAST", 3.0)
     answer = program.answer("--try", "X=hang,fast")
     assert verdicts(answer)["X=hang"] == "out: took longer than 5 times the best"
     assert answer["kept"] == "X=fast"
-    assert time.monotonic() - begin < 60
 
 
 @pytest.mark.parametrize(
@@ -347,9 +346,8 @@ NOISY = PROGRAM.replace("step=100", "step=$((97 + (7 * $(wc -l <runs.txt)) % 6))
 @pytest.mark.parametrize("limit", ["0.7s", "1s", "1.6s", "2.5s", "4s", "9s"])
 def test_whatever_the_time_the_answer_is_the_best_row_of_its_table(program: Program, limit: str) -> None:
     """A program of 0.2 s with 2 % noise whose first run is faster than later ones; also ends within a stage."""
-    (program.folder / "program").write_text(
-        NOISY.replace("sleep 0.2", "sleep 0.2; [ $(wc -l <runs.txt) -gt 1 ] || step=93")
-    )
+    text = NOISY.replace("sleep 0.2", "sleep 0.2; [ $(wc -l <runs.txt) -gt 1 ] || step=93")
+    (program.folder / "program").write_text(text)
     tries = ("--try", "X=slow,fast", "--try", "Y=1,2")
     answer = program.answer(*tries, "--limit", limit)
     assert below(answer) == [] and answer["answer"] and len(program.runs) == answer["runs"] > 1
@@ -360,6 +358,7 @@ def test_whatever_the_time_the_answer_is_the_best_row_of_its_table(program: Prog
         assert "environment" in tuned and tuned["streams"] == {"raise": "off"}
     for line in (program.folder / "tune-1" / "tune.jsonl").read_text().splitlines()[1:]:
         assert json.loads(line)["arm"] in {arm["name"] for arm in answer["arms"]}
+    (program.folder / "program").write_text(text.replace("sleep 0.2; ", ""))  # the same numbers, and sooner
     done = program.call("tune", "--resume", "tune-1", "--limit", "60s", "--json", cwd=program.folder)
     assert done.returncode == 0, done.stderr
     resumed = json.loads(done.stdout)
@@ -368,10 +367,11 @@ def test_whatever_the_time_the_answer_is_the_best_row_of_its_table(program: Prog
 
 
 def test_what_was_resumed_says_the_same_as_a_search_without_a_break(program: Program) -> None:
-    (program.folder / "program").write_text(PROGRAM.replace("step=100", "step=100; sleep 0.2"))
     tries = ("--try", "X=slow,fast,same", "--try", "Y=1,2")
     whole = program.answer(*tries, "--limit", "60s")
+    (program.folder / "program").write_text(PROGRAM.replace("step=100", "step=100; sleep 0.2"))
     short = program.answer(*tries, "--limit", "1.5s")
+    (program.folder / "program").write_text(PROGRAM)
     assert whole["sure"] and not short["sure"] and whole["kept"] == "X=fast Y=2"
     done = program.call("tune", "--resume", "tune-2", "--limit", "60s", "--json", cwd=program.folder)
     resumed = json.loads(done.stdout)

@@ -1,7 +1,7 @@
 /* Everything for which the HIP runtime refuses a launch, by its version.
  *
- * A launch with more shared memory (static and dynamic) than a compute unit has is refused by 5. Later ones
- * take it, the hardware does not, its queue dies, and the runtime ends the process.
+ * A launch with more shared memory (static and dynamic) than a compute unit has is refused by 5. 7 takes it, the
+ * hardware does not, its queue dies, and the runtime ends the process.
  */
 #include <stdlib.h>
 #include <string.h>

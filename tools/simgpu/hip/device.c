@@ -63,6 +63,17 @@ int hip_device_of(hipStream_t handle) {
     return device >= 0 ? device : current();
 }
 
+hipError_t hip_hipStreamGetDevice(hipStream_t stream, hipDevice_t *device) {
+    const hipError_t result = hip_ready();
+    if (result == hipSuccess && device != NULL)
+        *device = hip_device_of(stream);
+    return device != NULL ? result : hipErrorInvalidValue;
+}
+
+int hip_hipGetStreamDeviceId(hipStream_t stream) {
+    return hip_ready() == hipSuccess ? hip_device_of(stream) : -1;
+}
+
 hipError_t hip_hipInit(unsigned int flags) {
     return flags == 0 ? hip_start() : hipErrorInvalidValue;
 }
@@ -89,17 +100,6 @@ hipError_t hip_hipSetDevice(int device) {
     if (result == hipSuccess)
         chosen = device;
     return result;
-}
-
-hipError_t hip_hipDeviceSynchronize(void) {
-    hipError_t result = hip_ready();
-    if (result == hipSuccess)
-        result = cuCtxSynchronize();
-    return hip_waited(result);
-}
-
-hipError_t hip_hipCtxSynchronize(void) {
-    return hip_hipDeviceSynchronize();
 }
 
 /* The next call makes everything anew. */

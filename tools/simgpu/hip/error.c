@@ -23,7 +23,7 @@ int hip_major(void) {
     return ((const volatile char *)name)[sizeof name - 2] - '0';
 }
 
-/* Up to 6 the last error is that of the last call, whatever it was; from 7 on, the last call that failed. */
+/* In 5 the last error is that of the last call, whatever it was; in 7, of the last call that failed. */
 hipError_t hip_done(hipError_t result) {
     if (hip_major() < 7 || (result != hipSuccess && result != hipErrorNotReady))
         last = result;
@@ -57,7 +57,7 @@ hipError_t hip_hipDrvGetErrorName(hipError_t error, const char **text) {
 hipError_t hip_hipRuntimeGetVersion(int *version) {
     if (version == NULL)
         return hipErrorInvalidValue;
-    *version = hip_major() == 5 ? 50731921 : hip_major() == 6 ? 60443484 : 70253211;
+    *version = hip_major() == 5 ? 50731921 : 70253211;
     return hipSuccess;
 }
 

@@ -1,7 +1,6 @@
 """The simulated HIP runtimes: the package has 7.2, of which 5.7 is made here, once.
 
-It has another number in its name, which it goes by (hip_major() of tools/simgpu/hip/error.c), and lacks the names that came
-later: they are there under a name that nothing looks for.
+It has another number in its name, and lacks the names that came later: these are hidden under names of no function.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ UNMANGLED = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")  # in 5.7 b
 
 def exported(version: int) -> list[str]:
     return [
-        one.name
-        for one in names.read()
-        if version > 5 or not (one.node.startswith(LATER) or one.name in UNMANGLED)
+        one.name for one in names.read() if version > 5 or not (one.node.startswith(LATER) or one.name in UNMANGLED)
     ]
 
 
@@ -35,7 +32,7 @@ def runtime(version: int) -> Path:
     if version == VERSIONS[-1]:
         return newest
     data, soname = newest.read_bytes(), newest.name.encode()
-    assert data.count(soname) > 1, "in its dynamic section, and where it reads the number"
+    assert soname in data, "in its dynamic section"
     data = data.replace(soname, soname[:-1] + b"%d" % version)
     for name in set(exported(VERSIONS[-1])) - set(exported(version)):
         symbol = b"\0%s\0" % name.encode()

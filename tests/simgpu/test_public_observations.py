@@ -58,9 +58,7 @@ def test_a_persistent_gemm_beside_a_collective(simulate: Any, kernel: str, block
 
 def test_a_collective_behind_a_long_gemm_waits_for_its_last_wave(simulate: Any) -> None:
     """NCCL #1431, flux #39: at equal priority it is placed when about 95 % of the GEMM (20 waves) are done."""
-    run = simulate(
-        KERNELS + "gemm('gemm_wave', 132 * 20, plain); collective(side); d.cuCtxSynchronize()", costs=COSTS
-    )
+    run = simulate(KERNELS + "gemm('gemm_wave', 132 * 20, plain); collective(side); d.cuCtxSynchronize()", costs=COSTS)
     row = run.kernel("gemm_wave")
     entered = (run.kernel("ncclDevKernel_AllReduce")["start_us"] - row["start_us"]) / took(row)
     assert 0.93 < entered < 0.97

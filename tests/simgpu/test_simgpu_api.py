@@ -88,13 +88,21 @@ answer([found, status.value, [code, v1.value == expected]])
         ({"gpu": "h100,99"}, 100, "simgpu: SIMGPU: `99` is not a number of GPUs from 1 to 16"),
         ({"SIMGPU_REFUSE": "k"}, 1, "simgpu: SIMGPU_REFUSE: `k` is not GLOB:BYTES"),
         ({"SIMGPU_DRIVER_VERSION": "new"}, 1, "simgpu: SIMGPU_DRIVER_VERSION: `new` is not a version such as 12080"),
-        ({"costs": "# fine\n- {kernel: a, block_us: -1}\n"}, 1, "costs.yaml:2:25: block_us is a number from 1e-06 to 1e+12"),
+        (
+            {"costs": "# fine\n- {kernel: a, block_us: -1}\n"},
+            1,
+            "costs.yaml:2:25: block_us is a number from 1e-06 to 1e+12",
+        ),
         (
             {"costs": "- {kernel: a, blocks_us: 1}\n"},
             1,
             "costs.yaml:1:26: unknown key; known: kernel block_us spread gain bytes_per_block sharing",
         ),
-        ({"costs": "- {kernel: a,   bytes_per_block: 4K}\n"}, 1, "costs.yaml:1:34: bytes_per_block is a number from 0 to 1e+12"),
+        (
+            {"costs": "- {kernel: a,   bytes_per_block: 4K}\n"},
+            1,
+            "costs.yaml:1:34: bytes_per_block is a number from 0 to 1e+12",
+        ),
         ({"costs": "- {kernel: a, spread: 1}\n"}, 1, "costs.yaml:1:23: spread is a number from 0 to 0.999999"),
         ({"costs": "- {kernel: a, gain: 2 block_us: 1}\n"}, 1, "costs.yaml:1:23: `,` or `}` expected"),
         ({"costs": "- {kernel: a} b\n"}, 1, "costs.yaml:1:15: something follows the closing `}`"),

@@ -1,7 +1,7 @@
 """Calls on handles of one context while no context, or another one, is current.
 
-The answers were measured on an H200, driver 580.159.04, CUDA 13.0, 2026-11-28. No call but those that say so changes the
-current context.
+The answers were measured on an H200, driver 580.159.04, CUDA 13.0, 2026-11-28. Only calls that say so change the current
+context.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# Answers while none is current, and while another one is; then the call. `o`: room for what it writes; `=` what that is.
-# c: module m, functions f and (as a CUkernel of a library) k, streams s and s2, events e and e2, memory a, b and h, graph g and its
-# executable ge. d, of the same device: function df, stream ds, event de.
+# Answers while none is current, and while another one is; then the call. `o`: room for what it writes, which `=` names.
+# Of c: module m, functions f and (as a CUkernel of a library) k, streams s and s2, events e and e2, memory a, b and h,
+# graph g and its executable ge. Of d, of the same device: function df, stream ds, event de.
 CALLS = """
 0 0 launch(f, s)
 0 0 launch(k, s)
@@ -143,8 +143,8 @@ NONE 0 cuMemcpyAsync(a, h, 8, stream)
 """
 CAPTURED = "NONE 0 cuStreamBeginCapture_v2(stream, 2)\nNONE 0 cuStreamEndCapture(stream, o)\n"
 NEVER_CAPTURED = "NONE 900 cuStreamBeginCapture_v2(stream, 2)\nNONE 401 cuStreamEndCapture(stream, o)\n"
-# A primary context that has ended stays current, and its handle stays good: calls that need the device are refused. A reset does not
-# change how often the context is retained.
+# A primary context that has ended stays current, and its handle stays good: calls that need the device are refused.
+# A reset does not change how often the context is retained.
 PRIMARY = """
 0 - cuDevicePrimaryCtxReset_v2(0)
 0 - cuDevicePrimaryCtxGetState(0, spare, o) = 0

@@ -254,7 +254,7 @@ struct module {
     CUmodule handle;
     struct context *context;
     struct image *image;
-    struct library *library; /* NULL: loaded as a module */
+    struct library *library;     /* NULL: loaded as a module */
     struct function **functions; /* by index in the image, made on demand */
     struct module *next;
 };

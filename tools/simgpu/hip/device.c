@@ -115,11 +115,6 @@ hipError_t hip_hipDeviceReset(void) {
     return cuDevicePrimaryCtxReset_v2(device);
 }
 
-hipError_t hip_hipCtxSetCurrent(hipCtx_t context) {
-    const hipError_t result = hip_start();
-    return result != hipSuccess ? result : cuCtxSetCurrent(context);
-}
-
 /* HIP_VISIBLE_DEVICES hides devices, or puts them in another order. What is no device ends the list. */
 void sim_config_hide(void) {
     struct gpu kept[MAX_DEVICES];
@@ -151,16 +146,6 @@ hipError_t hip_hipDeviceGetAttribute(int *value, int id, int device) {
     if (result == hipSuccess)
         *value = sim_gpu(device)->multiprocessors;
     return result;
-}
-
-hipError_t hip_hipDeviceGetName(char *name, int length, hipDevice_t device) {
-    const hipError_t result = check(device);
-    return result != hipSuccess ? result : cuDeviceGetName(name, length, device);
-}
-
-hipError_t hip_hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device) {
-    const hipError_t result = check(device);
-    return result != hipSuccess ? result : cuDeviceGetUuid_v2(uuid, device);
 }
 
 /* Where hipDeviceProp_t has its fields (hip_runtime_api.h): before 6.0, and since. All others are 0. */

@@ -35,7 +35,6 @@ static void enter(const char *name) {
     PUT_IN_CONTEXT(name##_spt, parameters, function##_ptsz(__VA_ARGS__))
 #define CALL(at, node, name, parameters, arguments, call) PUT_IN_CONTEXT(name, parameters, call)
 #define OTHER(at, node, type, name, parameters, ...) PUT_OTHER(type, name, parameters, __VA_ARGS__)
-#define COMPILER OTHER
 #define OUTSIDE OTHER
 #include "api.def"
 #undef HIP
@@ -44,7 +43,6 @@ static void enter(const char *name) {
 #undef ENGINE_BOTH
 #undef CALL
 #undef OTHER
-#undef COMPILER
 #undef OUTSIDE
 
 /* ---- the exported functions ---- */
@@ -64,7 +62,5 @@ static void enter(const char *name) {
 #define CALL(at, node, name, parameters, arguments, call)                                                              \
     EXPORT(hipError_t, name, parameters, hip_in_runtime(at), arguments)
 #define OTHER(at, node, type, name, parameters, ...) EXPORT(type, name, parameters, hip_in_runtime(at), (__VA_ARGS__))
-#define COMPILER(at, node, type, name, parameters, ...)                                                                \
-    EXPORT(type, name, parameters, hip_in_compiler(at), (__VA_ARGS__))
 #define OUTSIDE(at, node, type, name, parameters, ...) EXPORT(type, name, parameters, table_##name, (__VA_ARGS__))
 #include "api.def"

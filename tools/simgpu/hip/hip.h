@@ -14,10 +14,7 @@
 /* The engine's functions that are called beside those of the rows ENGINE, whose prototypes those rows make. */
 CUresult cuCtxPopCurrent(CUcontext *out);
 CUresult cuCtxPushCurrent(CUcontext handle);
-CUresult cuCtxSetCurrent(CUcontext handle);
 CUresult cuCtxSynchronize(void);
-CUresult cuDeviceGetName(char *name, int length, CUdevice device);
-CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuEventQuery(CUevent handle);
 CUresult cuEventSynchronize(CUevent handle);
@@ -47,7 +44,6 @@ CUresult cuStreamSynchronize_ptsz(CUstream handle);
 #define OTHER(at, node, type, name, parameters, ...)                                                                   \
     type hip_##name parameters;                                                                                        \
     type table_##name parameters;
-#define COMPILER OTHER
 #define OUTSIDE OTHER
 #include "api.def"
 #undef HIP
@@ -56,7 +52,6 @@ CUresult cuStreamSynchronize_ptsz(CUstream handle);
 #undef ENGINE_BOTH
 #undef CALL
 #undef OTHER
-#undef COMPILER
 #undef OUTSIDE
 
 /* device.c */
@@ -66,7 +61,6 @@ hipError_t hip_context_of(int device, CUcontext *context);
 int hip_device_of(hipStream_t stream); /* of this thread, for a default stream */
 
 /* error.c */
-int hip_major(void); /* the number in the library's name: 7, or 5 if a test has made that of it (tests/hip_runtimes.py) */
 hipError_t hip_done(hipError_t result);
 
 /* check.c */
@@ -83,8 +77,7 @@ int hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int t
 
 /* table.c */
 typedef void (*any_function)(void);
-enum { MEMBERS = 506, COMPILER_MEMBERS = 9 };
+enum { MEMBERS = 506 };
 any_function hip_in_runtime(int position);
-any_function hip_in_compiler(int position);
 
 #endif

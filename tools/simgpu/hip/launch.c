@@ -104,9 +104,9 @@ struct through_module {
 static void *launch_module(void *argument) {
     struct through_module *const step = argument;
     const struct launch_of *const what = step->what;
-    step->result = hipModuleLaunchKernel(step->function, what->grid.x, what->grid.y, what->grid.z, what->block.x,
-                                         what->block.y, what->block.z, (unsigned int)what->shared, what->stream,
-                                         what->parameters, NULL);
+    step->result =
+        hipModuleLaunchKernel(step->function, what->grid.x, what->grid.y, what->grid.z, what->block.x, what->block.y,
+                              what->block.z, (unsigned int)what->shared, what->stream, what->parameters, NULL);
     return NULL;
 }
 

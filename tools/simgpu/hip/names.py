@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 AT = r"(\d+), ([\d.]+), "
-TYPED = re.compile(rf"^(OTHER|COMPILER|OUTSIDE)\({AT}[^,]+, (\w+),", re.M)
+TYPED = re.compile(rf"^(?:OTHER|OUTSIDE)\({AT}[^,]+, (\w+),", re.M)
 OTHERS = re.compile(rf"^(?:HIP|ENGINE|CALL)(?:_BOTH)?\({AT}(?:{AT})?(\w+),", re.M)
 
 
@@ -23,10 +23,7 @@ class Name(NamedTuple):
 
 def read() -> list[Name]:
     text = (Path(__file__).resolve().parent / "api.def").read_text(encoding="ascii")
-    found = [
-        Name(name, f"hip_{node}", int(position) if kind == "OTHER" else 0)
-        for kind, position, node, name in TYPED.findall(text)
-    ]
+    found = [Name(name, f"hip_{node}", int(position)) for position, node, name in TYPED.findall(text)]
     for position, node, position_spt, node_spt, name in OTHERS.findall(text):
         found.append(Name(name, f"hip_{node}", int(position)))
         if node_spt:

@@ -30,7 +30,6 @@ static hipError_t other(void) {
 #define ENGINE_BOTH HIP_BOTH
 #define CALL HIP
 #define OTHER(at, node, type, name, ...) MEMBER(at, name)
-#define COMPILER(...)
 #define OUTSIDE(...)
 static struct {
     size_t bytes;
@@ -39,21 +38,11 @@ static struct {
              {
 #include "api.def"
              }};
-#undef HIP
-#undef HIP_BOTH
-#undef OTHER
-#undef COMPILER
-#define HIP(...)
-#define HIP_BOTH(...)
-#define OTHER(...)
-#define COMPILER(at, node, type, name, ...) MEMBER(at, name)
+/* Of what the code that hipcc makes calls; here it calls that directly. */
 static struct {
     size_t bytes;
-    any_function member[COMPILER_MEMBERS];
-} compiler = {sizeof compiler,
-              {
-#include "api.def"
-              }};
+    any_function member[9];
+} compiler = {sizeof compiler, {NULL}};
 
 static void fill(any_function *members, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -80,9 +69,9 @@ static void hand_out(register_table *call, const char *name, void *table) {
 
 static void hand_out_if_asked(void) {
     fill(runtime.member, MEMBERS);
-    fill(compiler.member, COMPILER_MEMBERS);
+    fill(compiler.member, sizeof compiler.member / sizeof *compiler.member);
     const char *const text = getenv("SIMGPU_HIP_TABLE");
-    if (hip_major() < 6 || text == NULL)
+    if (text == NULL)
         return;
     if (strcmp(text, "register") != 0) {
         sim_say("SIMGPU_HIP_TABLE: `%s` is not `register`", text);
@@ -105,9 +94,4 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 any_function hip_in_runtime(int position) {
     pthread_once(&once, hand_out_if_asked);
     return runtime.member[position - 1];
-}
-
-any_function hip_in_compiler(int position) {
-    pthread_once(&once, hand_out_if_asked);
-    return compiler.member[position - 1];
 }

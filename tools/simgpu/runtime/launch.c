@@ -89,8 +89,15 @@ cudaError_t rt_cudaLaunchKernelExC(bool per_thread, const cudaLaunchConfig_t *co
     if (result != cudaSuccess)
         return result;
     const dim3 grid = config->gridDim, block = config->blockDim;
-    const CUlaunchConfig made = {
-        grid.x,  grid.y, grid.z, block.x, block.y, block.z, (unsigned int)config->dynamicSmemBytes, config->stream,
-        config->attrs, config->numAttrs};
+    const CUlaunchConfig made = {grid.x,
+                                 grid.y,
+                                 grid.z,
+                                 block.x,
+                                 block.y,
+                                 block.z,
+                                 (unsigned int)config->dynamicSmemBytes,
+                                 config->stream,
+                                 config->attrs,
+                                 config->numAttrs};
     return explain(rt_calls[per_thread].cuLaunchKernelEx(&made, kernel, arguments, NULL), grid, block);
 }

@@ -1,7 +1,7 @@
 """Calls on handles of one context while no context, or another one, is current.
 
-The answers were measured on an H200, driver 580.159.04, CUDA 13.0, 2026-11-28. Only calls that say so change the current
-context.
+The answers were measured on an H200, driver 580.159.04, CUDA 13.0, 2026-11-28. Only calls that say so change which
+context is current.
 """
 
 from __future__ import annotations

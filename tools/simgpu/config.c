@@ -1,4 +1,4 @@
-/* What the environment says: which GPU, which rule, where the logs go. Read once, in cuInit. */
+/* What the environment says: which GPU, where the logs go. Read once, in cuInit. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

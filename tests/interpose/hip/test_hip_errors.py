@@ -4,20 +4,21 @@ last that failed."""
 from __future__ import annotations
 
 import pytest
-from hip_interposing import ONE, Hip, World, rule, runtime
+from hip_interposing import ONE, VERSIONS, Hip, World, rule, runtime
 from interposing import same
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("policy", "env"),
     [(ONE, {}), (rule("{blocks_per_sm: 1}", when="overlapping"), {})],
     ids=["always", "windows"],
 )
-def test_the_last_error(policy: str, env: dict[str, str], world: World, hip: Hip) -> None:
+def test_the_last_error(version: str, policy: str, env: dict[str, str], world: World, hip: Hip) -> None:
     """Two devices, so that which one is current must be asked."""
-    build = (f'-DRUNTIME="{runtime("7").name}"', "-DVERSION=7", "-DWAY_LINKED")
-    program = world.build("hip-errors", "hip_errors.c", *build, link=[runtime("7")])
-    bare = hip([world.code], program=program, gpu="mi250x,2")
+    build = (f'-DRUNTIME="{runtime(version).name}"', f"-DVERSION={version}", "-DWAY_LINKED")
+    program = world.build(f"hip-errors-{version}", "hip_errors.c", *build, link=[runtime(version)])
+    bare = hip([world.code], program=program, version=version, gpu="mi250x,2")
     assert "end: 901, last 901\n" in bare.stdout
     assert bare.stdout.count("too many threads: 1, last 1\n") == 4
-    same(hip([world.code], policy, program=program, gpu="mi250x,2", env=env), bare, ["dynamic_shared"])
+    same(hip([world.code], policy, program=program, version=version, gpu="mi250x,2", env=env), bare, ["dynamic_shared"])

@@ -183,7 +183,7 @@ def hip_arguments(version: str, scratch: Path) -> list[str]:
     """Of a simulated HIP runtime: with the names and version nodes of the real one. No -Bsymbolic: what is inside is
     bound by the version script, and the one call by an exported name is meant to be seen."""
     script = scratch / f"libamdhip64.so.{version}.map"
-    command = [sys.executable, str(ROOT / "tools" / "simgpu" / "hip" / "names.py"), version]
+    command = [sys.executable, str(ROOT / "tools" / "simgpu" / "hip" / "names.py")]
     script.write_text(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     link = [f"-Wl,-soname,libamdhip64.so.{version}", f"-Wl,--version-script={script}", "-lm", "-ldl", "-pthread"]
     flags = [*COMMON, *SHARED, *WARNINGS, *INCLUDES["simgpu"], f"-DSIMGPU_HIP={version}"]

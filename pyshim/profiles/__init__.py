@@ -13,7 +13,7 @@ from pyshim.profiles.store import StoredTrace
 _MAGIC = b"SQLite format 3\0"
 _HEAD = 1 << 16
 # The first event of SIMGPU_TRACE names the process so.
-_SIMULATED = re.compile(r'^\[\s*\{"name": "process_name".*?"simulated, rule ')
+_SIMULATED = re.compile(r'^\[\s*\{"name": "process_name".*?"simulated[",]')
 _ROCPROF = re.compile(r'^\{\s*"rocprofiler-sdk-tool"')
 # An object with keys, or an array of events: other JSON cannot be told by its beginning.
 _CHROME = re.compile(r'^(\{\s*("|$)|\[\s*(\{|$|\]))')

@@ -33,9 +33,6 @@ def parse(text: str) -> SimulatedGpu:
     from pyshim.policy.gpus import named
 
     key, comma, number = text.partition(",")
-    if ":" in key:
-        hint = f"overlap-run --simulate {key.partition(':')[0]} env SIMGPU={key} PROGRAM starts a program under it"
-        raise OverlapError(f"--simulate {text}: a dispatch rule is no part of it any more", hint, LAUNCHER_FAILED)
     try:
         gpu = named(key)
     except OverlapError as error:

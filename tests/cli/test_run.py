@@ -174,7 +174,6 @@ def test_off_is_off_and_silent(overlap_run, tmp_path):
         pytest.param(["--policy"], "argument -p/--policy: expected one argument", id="option without its value"),
         pytest.param(["--report", "/proc/x", "true"], "cannot be made", id="report that cannot be made"),
         pytest.param(["--simulate", "h10", "true"], "no GPU is called `h10`", id="unknown GPU"),
-        pytest.param(["--simulate", "h100:held", "true"], "a dispatch rule is no part of it any more", id="rule"),
         pytest.param(["--simulate", "h100,0", "true"], "'0' is not a number of GPUs", id="no GPUs"),
         pytest.param(["--simulate", "h100,999", "true"], "'999' is not a number of GPUs", id="too many GPUs"),
     ],

@@ -29,7 +29,7 @@ STUBS = {
 EXPECTED = """\
 1 of NVIDIA H100 80GB HBM3, 9.0, 132 multiprocessors, runtime {version}
 saxpy: 10 registers, 1024 bytes, 8 blocks
-memory 0 4, counter 7 8, 4 bytes
+memory 0 4
 unfinished: cudaErrorNotReady cudaErrorNotReady, last error: cudaSuccess
 priorities 0 to -5, -5; time passed: 1
 graph of 2

@@ -38,7 +38,7 @@ def made_are_counted(done: Done, processes: int) -> None:
 )
 def test_threads_that_do_everything(words: str, policy: str, also: str, build: Build, preloaded: Runner) -> None:
     """wait: streams that threads wait for are raised and lowered. race: limits are set while others launch."""
-    program = build("stress", "../fuzz/stress.c", *FLAGS, link=[plan.SIMULATED_DRIVER])
+    program = build("stress-driver", "../fuzz/stress.c", *FLAGS, link=[plan.SIMULATED_DRIVER])
     env = {**REFUSE, **({"SIMGPU_MULTIPROCESSORS": "4"} if "wait" in words else {})}
     done = preloaded(THREADS_AND_ROUNDS + words, policy, program=program, env=env)
     made_are_counted(done, 3)

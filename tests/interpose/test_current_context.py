@@ -1,11 +1,13 @@
 """Calls that name a stream by its handle belong to the stream's context, whichever context is current or if none is.
 
-NVIDIA's driver takes them so (tests/simgpu/context_check.c), and Netflix's vmaf launches, records and waits with no
+NVIDIA's driver takes them so (tests/simgpu/context_check.py), and Netflix's vmaf launches, records and waits with no
 current context. Each program here does the same bare and preloaded, and must see the same (iterating.py); more of them
 are in words/current_context.txt.
 """
 
 from __future__ import annotations
+
+import sys
 
 import pytest
 from interposing import NCCL, PROGRAMS, Build, Done, Runner, same
@@ -14,6 +16,7 @@ from peers import forwarding_driver
 
 from pyshim.start import plan
 
+CHECK = PROGRAMS.parent / "simgpu/context_check.py"
 MADE = "n:1 n:2 n:3 r:1:1 r:2:2 r:3:3 K:3:1"  # streams, events and the kernel of a library, with their context current
 OWN, NONE = "N:3", "N:0"
 CURRENT = {"none": NONE, "another one": "N:1", "of another device": "N:2"}
@@ -66,11 +69,10 @@ def test_default_streams_belong_to_the_current_context(default: str, current: st
 
 
 @pytest.mark.parametrize("policy", ["default", "observe", "h100-paper"])
-def test_every_call_answers_as_bare(policy: str, build: Build, bare: Runner, preloaded: Runner) -> None:
+def test_every_call_answers_as_bare(policy: str, bare: Runner, preloaded: Runner) -> None:
     """200 calls, each with no context current and with another one."""
-    headers = f"-I{PROGRAMS.parents[1] / 'tools/simgpu'}"
-    check = build("context_check", "../simgpu/context_check.c", headers, link=[plan.SIMULATED_DRIVER])
-    without, done = bare(program=check), preloaded(program=check, policy=policy)
+    words = [str(CHECK), plan.SIMULATED_DRIVER]
+    without, done = bare(words, program=sys.executable), preloaded(words, program=sys.executable, policy=policy)
     assert without.stdout.count("\n") == 1 and int(without.stdout.split()[0]) > 200, without.stdout
     same(done, without, ("priority", "dynamic_shared"))
 

@@ -16,7 +16,7 @@ FULL = Settings(
     quiet=True,
     launcher_pid=42,
     simulated_driver="/opt/simgpu",
-    simulated_gpu="h100:hold,1",
+    simulated_gpu="h100,1",
     simulated_programs="/opt/demo",
     defaults={"TORCH_NCCL_HIGH_PRIORITY": "1"},
 )
@@ -32,7 +32,7 @@ def test_everything_that_is_asked_for_is_set_and_nothing_else() -> None:
         "OVERLAP_LAUNCHER_PID": "42",
         "LD_LIBRARY_PATH": "/opt/simgpu",
         "TRITON_LIBCUDA_PATH": "/opt/simgpu",
-        "SIMGPU": "h100:hold,1",
+        "SIMGPU": "h100,1",
         "PATH": "/bin:/usr/bin:/opt/demo",
         "TORCH_NCCL_HIGH_PRIORITY": "1",
     }

@@ -4,7 +4,7 @@
  *   fat=FILE host=K       a fat binary of the program, and a function of the program that stands for its kernel K
  *   alias=K               from now on K is what hipGetFuncBySymbol makes of it       first=K  ...what it was at first
  *   nobody=K none=K       K is a function of the program that is no kernel, or NULL    wild=K  a handle of nothing
- *   launch ext items coop pointer graph = K,blocks,threads,dynamic,stream    repeat=N  of the next launch
+ *   launch ext items coop graph = K,blocks,threads,dynamic,stream    repeat=N  of the next launch
  *   ask=K,threads,dynamic occupancy                   available=K,blocks,threads
  *   unload                the last module             unregister  the last fat binary
  *   stream=P              with a priority (0: the default stream)    plain flags=F   without    priority=S flagsof=S
@@ -100,11 +100,6 @@ static hipError_t launch(const char *how, const struct kernel *kernel, uint32_t 
     void *function = (void *)kernel->handle;
     if (kernel->is_host && strcmp(how, "coop") == 0)
         return HIP(hipLaunchCooperativeKernel)(function, grid, block, parameters, dynamic, stream);
-    if (kernel->is_host && strcmp(how, "pointer") == 0) {
-        const hipError_t ready = HIP(hipConfigureCall)(grid, block, dynamic, stream) + HIP(hipSetupArgument)(&a, 8, 0) +
-                                 HIP(hipSetupArgument)(&b, 4, 8);
-        return ready ? ready : HIP(hipLaunchByPtr)(function);
-    }
     if (kernel->is_host && strcmp(how, "ext") == 0)
         return HIP(hipExtLaunchKernel)(function, grid, block, parameters, dynamic, stream, NULL, NULL, 0);
     if (kernel->is_host)
@@ -264,7 +259,7 @@ static void do_word(char *word) {
         fields[i] = strtol(at + 1, &at, 0);
     if (strcmp(word, "repeat") == 0)
         repeat = atoi(text);
-    else if (strstr("launch ext items coop pointer graph", word))
+    else if (strstr("launch ext items coop graph", word))
         launch_words(word);
     else if (strncmp(word, "lib", 3) == 0 && other)
         library_words(word);

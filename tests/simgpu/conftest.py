@@ -73,7 +73,6 @@ from hip_client import *
 from tools.simgpu.hip.image import Kernel, image
 def answer(value): print("ANSWER " + json.dumps(value), flush=True)
 hip = Hip()
-version = int(os.environ["SIMGPU_LIBRARY"][-1])
 """
 
 GRAPHS = """

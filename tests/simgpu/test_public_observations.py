@@ -27,9 +27,9 @@ module = d.module(cubin([Kernel(n, 168) for n in ("gemm", "gemm_108", "gemm_wave
 def gemm(name, blocks, stream):
     f = d.function(module, name); d.cuFuncSetAttribute(f, 8, 213000)
     assert d.launch(f, blocks, 384, 213000, stream) == 0
-def collective(stream, blocks=24, name="ncclDevKernel_AllReduce", cluster=1):
+def collective(stream, name="ncclDevKernel_AllReduce"):
     f = d.function(module, name); d.cuFuncSetAttribute(f, 8, 82240)
-    assert d.launch_ex(f, blocks, 640, 82240, stream, [(4, (cluster, 1, 1))]) == 0
+    assert d.launch(f, 24, 640, 82240, stream) == 0
 plain, side, high = d.stream(), d.stream(), d.stream(-5)
 """
 
@@ -38,7 +38,6 @@ def took(row: dict[str, Any]) -> float:
     return float(row["end_us"] - row["start_us"])
 
 
-@pytest.mark.parametrize("rule", ["hold", "drain", "backfill"])
 @pytest.mark.parametrize(
     ("kernel", "blocks", "expected"),
     [
@@ -46,58 +45,34 @@ def took(row: dict[str, Any]) -> float:
         pytest.param("gemm_108", 108, 1.23, id="told to use 108 multiprocessors"),
     ],
 )
-def test_a_persistent_gemm_beside_a_collective(
-    simulate: Any, rule: Any, kernel: Any, blocks: Any, expected: Any
-) -> None:
+def test_a_persistent_gemm_beside_a_collective(simulate: Any, kernel: str, blocks: int, expected: float) -> None:
     """PyTorch #143988: a one-wave GEMM takes twice as long where 24 blocks of NCCL are there already."""
-    alone = simulate(KERNELS + "gemm('gemm', 132, plain); d.cuCtxSynchronize()", costs=COSTS, gpu=f"h100:{rule}")
+    alone = simulate(KERNELS + "gemm('gemm', 132, plain); d.cuCtxSynchronize()", costs=COSTS)
     beside = simulate(
-        KERNELS + f"collective(side); gemm('{kernel}', {blocks}, plain); d.cuCtxSynchronize()",
-        costs=COSTS,
-        gpu=f"h100:{rule}",
+        KERNELS + f"collective(side); gemm('{kernel}', {blocks}, plain); d.cuCtxSynchronize()", costs=COSTS
     )
     row = beside.kernel(kernel)
     assert beside.kernel("ncclDevKernel_AllReduce")["end_us"] > row["end_us"]
     assert took(row) / took(alone.kernel("gemm")) == pytest.approx(expected, rel=0.03)
 
 
-@pytest.mark.parametrize("rule", ["hold", "drain", "backfill"])
-def test_a_collective_behind_a_long_gemm_waits_for_its_last_wave(simulate: Any, rule: Any) -> None:
+def test_a_collective_behind_a_long_gemm_waits_for_its_last_wave(simulate: Any) -> None:
     """NCCL #1431, flux #39: at equal priority it is placed when about 95 % of the GEMM (20 waves) are done."""
-    run = simulate(
-        KERNELS + "gemm('gemm_wave', 132 * 20, plain); collective(side); d.cuCtxSynchronize()",
-        costs=COSTS,
-        gpu=f"h100:{rule}",
-    )
+    run = simulate(KERNELS + "gemm('gemm_wave', 132 * 20, plain); collective(side); d.cuCtxSynchronize()", costs=COSTS)
     row = run.kernel("gemm_wave")
     entered = (run.kernel("ncclDevKernel_AllReduce")["start_us"] - row["start_us"]) / took(row)
     assert 0.93 < entered < 0.97
 
 
-@pytest.mark.parametrize(
-    ("rule", "cluster", "entry"),
-    [
-        pytest.param("hold", 1, 1, id="hold: with the first block that ends"),
-        pytest.param("hold", 4, 1, id="hold: the cluster waits for four of them"),
-        pytest.param("drain", 1, 1, id="drain: on the multiprocessors chosen for it"),
-        pytest.param("drain", 4, 1, id="drain: the cluster on four of them"),
-        pytest.param("backfill", 1, 1, id="backfill: one block fits as soon as one of the GEMM has ended"),
-        pytest.param("backfill", 4, 20, id="backfill: never four of one set at once, before the grid runs out"),
-    ],
-)
-def test_a_cluster_of_communication_blocks(simulate: Any, rule: Any, cluster: Any, entry: Any) -> None:
-    """NCCL on sm_90 launches clusters of four. Under backfill that starves it beside a GEMM of one block for each
-    multiprocessor; with NCCL_CGA_CLUSTER_SIZE=1 it gets in (DeepEP #526 reports that clusters need more room)."""
+def test_a_collective_of_greater_priority_enters_with_the_first_wave(simulate: Any) -> None:
+    """It needs 24 of the multiprocessors that one block of the GEMM fills each."""
     run = simulate(
-        KERNELS
-        + f"gemm('gemm_wave', 132 * 20, plain); collective(high, 24, 'ncclDevKernel_short', {cluster})\n"
-        + "d.cuCtxSynchronize()",
+        KERNELS + "gemm('gemm_wave', 132 * 20, plain); collective(high, 'ncclDevKernel_short'); d.cuCtxSynchronize()",
         costs=COSTS,
-        gpu=f"h100:{rule}",
     )
     start, row = run.kernel("gemm_wave")["start_us"], run.kernel("ncclDevKernel_short")
-    assert (row["start_us"] - start) / 50 == pytest.approx(entry, rel=0.1)
-    assert (row["end_us"] - start - 100) / 50 == pytest.approx(entry, rel=0.1)  # the last of its blocks, too
+    assert (row["start_us"] - start) / 50 == pytest.approx(1, rel=0.1)
+    assert (row["end_us"] - start - 100) / 50 == pytest.approx(1, rel=0.1)  # the last of its blocks, too
 
 
 MEMORY = """
@@ -151,8 +126,7 @@ d.cuCtxSynchronize()
     assert [took(row) for row in run.timeline] == pytest.approx([300, 300], rel=0.03)
 
 
-@pytest.mark.parametrize("rule", ["hold", "drain", "backfill"])
-def test_work_is_conserved(simulate: Any, rule: Any) -> None:
+def test_work_is_conserved(simulate: Any) -> None:
     """Six kernels at two priorities, each block of which needs a multiprocessor: no one stays idle while blocks wait.
 
     List scheduling: work / multiprocessors <= length <= that + one block of the longest.
@@ -166,7 +140,6 @@ for i in range(6):
 d.cuCtxSynchronize()
 """,
         costs="".join(f'- {{kernel: "k{i}", block_us: {70 + 20 * i}, spread: 0.3, gain: 1}}\n' for i in range(6)),
-        gpu=f"h100:{rule}",
     )
     rows = {row["kernel"]: row for row in run.timeline}
     length = max(row["end_us"] for row in run.timeline) - min(row["start_us"] for row in run.timeline)

@@ -30,9 +30,6 @@ answer(len(d.nodes_of(outer)))
         pytest.param("d.launch(a, stream=s); d.launch(b, 2, stream=s)", 0, None, id="the same"),
         pytest.param("d.launch(a, stream=s); d.launch(c, 9, 64, 2048, stream=s)", 0, None, id="another kernel, size"),
         pytest.param("d.launch(a, stream=s); prior(-1)", 8, 1, id="another priority, where priorities count"),
-        pytest.param(
-            "d.launch(a, stream=s); d.launch_ex(b, 2, stream=s, attributes=[(2, [1])])", 8, 1, id="cooperative"
-        ),
         pytest.param("d.launch(a, stream=s)", 2, None, id="one node less"),
         pytest.param("d.launch(a, stream=s); d.cuGraphLaunch(inner, s)", 3, 1, id="another kind"),
         pytest.param("d.cuEventRecord(e, s); d.cuStreamWaitEvent(t, e, 0); d.launch(a, stream=s); "

@@ -69,7 +69,7 @@ d.cuCtxSynchronize()
     assert run.kernel("urgent")["priority"] == priority
 
 
-RULES = """
+WAITING = """
 streams = [d.stream() for _ in range(3)]
 d.launch(f["short"], 132, 1024, stream=streams[0])
 d.launch(f["long"], 132, 1024, stream=streams[1])
@@ -79,37 +79,13 @@ d.cuCtxSynchronize()
 """
 
 
-@pytest.mark.parametrize(
-    ("rule", "urgent", "filler"),
-    [
-        pytest.param("hold", 22, 22, id="hold: nothing of lower priority starts anywhere"),
-        pytest.param("drain", 22, 12, id="drain: one multiprocessor is kept, the others go on"),
-        pytest.param("backfill", 37, 12, id="backfill: freed slots are taken until the grid runs out"),
-    ],
-)
-def test_rules_for_a_pending_block_that_fits_nowhere(simulate: Any, rule: Any, urgent: Any, filler: Any) -> None:
+def test_nothing_of_lower_priority_starts_while_a_block_fits_nowhere(simulate: Any) -> None:
     """short ends at 12 and long at 22; urgent needs a whole multiprocessor."""
-    run = simulate(KERNELS + RULES, gpu=f"h100:{rule}", costs=COSTS)
+    run = simulate(KERNELS + WAITING, costs=COSTS)
     start = run.kernel("short")["start_us"]
     assert us(run.kernel("short")) == 12
-    assert round(run.kernel("urgent")["start_us"] - start, 3) == urgent
-    assert round(run.kernel("filler")["start_us"] - start, 3) == filler
-
-
-def test_a_drain_goes_on_for_the_blocks_that_are_left(simulate: Any) -> None:
-    """24 multiprocessors drain at once, each of two blocks with ends of their own: in the time of one all is placed,
-    and those that the first have filled do not count for the others."""
-    run = simulate(
-        KERNELS
-        + """
-d.launch(f["long"], 132 * 40, 1024, stream=d.stream())
-d.launch(f["urgent"], 24, 1024, stream=d.stream(-5))
-d.cuCtxSynchronize()
-""",
-        gpu="h100:drain",
-        costs=COSTS.replace('"long", block_us: 20, spread: 0,', '"long", block_us: 20, spread: 0.3,'),
-    )
-    assert run.kernel("urgent")["end_us"] - run.kernel("long")["start_us"] < 20 * 1.3 + 5
+    assert round(run.kernel("urgent")["start_us"] - start, 3) == 22
+    assert round(run.kernel("filler")["start_us"] - start, 3) == 22
 
 
 def test_a_head_that_does_not_fit_holds_up_equals_behind_it(simulate: Any) -> None:

@@ -19,9 +19,8 @@ import pytest
 from pyshim import _native
 from tools.simgpu.simgpu_cubin import Kernel, cubin
 
-RULES = ("hold", "drain", "backfill")
 STEPS = 6
-# By at least how much percent raising the stream of the exchange must make an iteration shorter under hold and drain.
+# By at least how much percent raising the stream of the exchange must make an iteration shorter.
 GAINS = {
     "stencil/style-0": 12,
     "stencil/style-1": 10,
@@ -56,7 +55,7 @@ Run = Callable[..., Lines]
 
 @pytest.fixture(scope="session")
 def run(libcuda: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """run(pattern, arm, rule) -> the lines of the program on a simulated H200."""
+    """run(pattern, arm) -> the lines of the program on a simulated H200."""
     program = _native.DEMO / "demo-stencil"
     if not program.exists():
         pytest.fail(f"{program} was not built: make setup")
@@ -64,11 +63,11 @@ def run(libcuda: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     image.write_bytes(cubin(KERNELS, 90))
     base = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "SIMGPU", "LD_"))}
 
-    def measure(pattern: str, arm: str = "plain", rule: str = "hold", steps: int = STEPS, **more: str) -> Lines:
+    def measure(pattern: str, arm: str = "plain", steps: int = STEPS, **more: str) -> Lines:
         environment = {
             **base,
             "LD_LIBRARY_PATH": str(libcuda.parent),
-            "SIMGPU": f"h200:{rule}",
+            "SIMGPU": "h200",
             "SIMGPU_COSTS": str(_native.DEMO / "costs.yaml"),
             **more,
         }
@@ -80,20 +79,20 @@ def run(libcuda: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return measure
 
 
-Times = dict[tuple[str, str, str], float]
+Times = dict[tuple[str, str], float]
 
 
 @pytest.fixture(scope="session")
 def times(run: Run) -> Times:
     """Milliseconds of an iteration, once the first steps are over."""
-    arms = [(pattern, arm, rule) for pattern in PATTERNS for arm in ("plain", "raise") for rule in RULES]
+    arms = [(pattern, arm) for pattern in PATTERNS for arm in ("plain", "raise")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda each: run(*each), arms)
         return {each: sum(line["milliseconds"] for line in lines[3:]) / 3 for each, lines in zip(arms, found)}
 
 
-def change(times: Times, pattern: str, rule: str) -> float:
-    return 100 * (times[pattern, "raise", rule] / times[pattern, "plain", rule] - 1)
+def change(times: Times, pattern: str) -> float:
+    return 100 * (times[pattern, "raise"] / times[pattern, "plain"] - 1)
 
 
 def test_every_pattern_of_the_program_is_judged_here() -> None:
@@ -104,34 +103,30 @@ def test_every_pattern_of_the_program_is_judged_here() -> None:
 
 @pytest.mark.parametrize("pattern", GAINS)
 def test_raising_what_is_waited_for_gains(times: Times, pattern: str) -> None:
-    for rule in ("hold", "drain"):
-        assert change(times, pattern, rule) < -GAINS[pattern], (rule, change(times, pattern, rule))
-    assert change(times, pattern, "backfill") < 0.5
+    assert change(times, pattern) < -GAINS[pattern]
 
 
-@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("pattern", NOTHING)
-def test_raising_what_nobody_waits_for_changes_nothing(times: Times, pattern: str, rule: str) -> None:
-    assert change(times, pattern, rule) == pytest.approx(0, abs=0.5)
+def test_raising_what_nobody_waits_for_changes_nothing(times: Times, pattern: str) -> None:
+    assert change(times, pattern) == pytest.approx(0, abs=0.5)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_raising_one_of_two_equal_streams_changes_little(times: Times, rule: str) -> None:
-    assert change(times, "trap/equal", rule) == pytest.approx(0, abs=2.5)
+def test_raising_one_of_two_equal_streams_changes_little(times: Times) -> None:
+    assert change(times, "trap/equal") == pytest.approx(0, abs=2.5)
 
 
 @pytest.mark.parametrize("pattern", ["stencil/style-0", "host-staged/event", "trap/warm-up", "trap/reset"])
 def test_raising_all_streams_gains_nothing(run: Run, times: Times, pattern: str) -> None:
     """What a rule would do that raised each stream that once carried communication, or that one of those waits for."""
     level = sum(line["milliseconds"] for line in run(pattern, "level")[3:]) / 3
-    assert level == pytest.approx(times[pattern, "plain", "hold"], rel=0.005)
+    assert level == pytest.approx(times[pattern, "plain"], rel=0.005)
 
 
 def test_the_exchange_is_hidden_whole_where_it_is_raised(run: Run, times: Times) -> None:
     """Measured on two H200, 256 points: 0.093 ms without an exchange, 0.097 by NCCL, 0.092 through the host."""
     for pattern in ("stencil/style-0", "host-staged/stream"):
         alone = run(pattern, "compute")[-1]["milliseconds"]
-        assert times[pattern, "raise", "hold"] == pytest.approx(alone, rel=0.02)
+        assert times[pattern, "raise"] == pytest.approx(alone, rel=0.02)
         assert alone == pytest.approx(0.093, rel=0.1)
 
 

@@ -191,7 +191,7 @@ def test_the_simulated_gpu(overlap_run, tmp_path):
         "--simulate",
         "h100",
         "env",
-        "SIMGPU=h100:drain",
+        "SIMGPU=h100",
         "demo-stencil",
         "-",
         "plain",

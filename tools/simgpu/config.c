@@ -1,5 +1,4 @@
-/* What the environment says: which GPU, which rule, where the logs go. Read once, in cuInit. */
-#include <math.h>
+/* What the environment says: which GPU, where the logs go. Read once, in cuInit. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +20,6 @@ static const struct gpu gpus[] = {
 
 enum { GPU_COUNT = sizeof gpus / sizeof *gpus };
 
-static const char *const rules[] = {"hold", "drain", "backfill"};
-
 struct config sim_config = {.devices = 1, .driver_version = 13000};
 
 void sim_say(const char *format, ...) {
@@ -37,10 +34,6 @@ void sim_say(const char *format, ...) {
     line[length++] = '\n';
     const ssize_t written = write(STDERR_FILENO, line, (size_t)length);
     (void)written;
-}
-
-const char *sim_rule_name(enum rule rule) {
-    return rules[rule];
 }
 
 static const struct gpu *find_gpu(const char *key, size_t length) {
@@ -63,7 +56,7 @@ static void say_unknown_gpu(const char *text, size_t length) {
 static int read_kinds(const char *text, const struct gpu **kinds, const char **end) {
     int count = 0;
     for (;;) {
-        const size_t length = strcspn(text, "+:,");
+        const size_t length = strcspn(text, "+,");
         const struct gpu *const found = find_gpu(text, length);
         if (found == NULL) {
             say_unknown_gpu(text, length);
@@ -110,25 +103,13 @@ static void take_ours(const struct gpu *const *kinds, int count) {
 #endif
 }
 
-/* GPU[+GPU...][:RULE][,COUNT] */
+/* GPU[+GPU...][,COUNT] */
 static CUresult read_gpu(const char *text) {
     const struct gpu *kinds[MAX_DEVICES];
     const int count = read_kinds(text, kinds, &text);
     if (count == 0)
         return CUDA_ERROR_NO_DEVICE;
     sim_config.devices = count;
-    if (*text == ':') {
-        const size_t size = strcspn(++text, ",");
-        size_t rule = 0;
-        while (rule < 3 && (strlen(rules[rule]) != size || memcmp(rules[rule], text, size) != 0))
-            rule++;
-        if (rule == 3) {
-            sim_say("SIMGPU: no rule is called `%.*s`; known: hold drain backfill", (int)size, text);
-            return CUDA_ERROR_NO_DEVICE;
-        }
-        sim_config.rule = (enum rule)rule;
-        text += size;
-    }
     if (*text == ',') {
         char *end;
         const long devices = strtol(text + 1, &end, 10);
@@ -158,20 +139,6 @@ static CUresult read_multiprocessors(void) {
         gpu->multiprocessors = (int)wanted;
     }
     return CUDA_SUCCESS;
-}
-
-/* NVIDIA's own variable: the share of the multiprocessors that a client of the multi-process service gets, rounded up.
- * What is no percentage is not looked at, as by the real driver. */
-static void read_mps(void) {
-    const char *const text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-    char *end;
-    const double percent = text != NULL ? strtod(text, &end) : 0;
-    if (text == NULL || end == text || *end != '\0' || !(percent > 0) || percent > 100)
-        return;
-    for (int i = 0; i < sim_config.devices; i++) {
-        struct gpu *const gpu = &sim_config.gpus[i];
-        gpu->multiprocessors = (int)ceil(gpu->multiprocessors * percent / 100);
-    }
 }
 
 static CUresult read_version(void) {
@@ -230,8 +197,6 @@ CUresult sim_config_read(void) {
         result = read_word("SIMGPU_INVALID", "crashes", &sim_config.crashes);
     if (result == CUDA_SUCCESS)
         result = read_word("SIMGPU_HANDLES", "fresh", &sim_config.fresh_handles);
-    if (result == CUDA_SUCCESS)
-        read_mps();
     if (result == CUDA_SUCCESS)
         result = read_version();
     if (result == CUDA_SUCCESS)

@@ -8,6 +8,7 @@
  */
 #include <ctype.h>
 #include <fnmatch.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,34 +77,35 @@ static const char *read_text(const char *at, char *out, size_t room) {
     return at + length + (quote != '\0' ? 1 : 0);
 }
 
-static const char *set_number(struct row *row, const char *key, const char *value) {
-    struct cost *const cost = &row->cost;
-    char *end;
-    const double number = strtod(value, &end);
-    if (*end != '\0' || end == value || !(number >= 0) || number > 1e12)
-        return "not a number";
-    if (strcmp(key, "block_us") == 0)
-        return number > 0 ? (cost->block_us = number, NULL) : "block_us must be above 0";
-    if (strcmp(key, "spread") == 0)
-        return number < 1 ? (cost->spread = number, NULL) : "spread must be below 1";
-    if (strcmp(key, "gain") == 0)
-        return number >= 1 ? (cost->gain = number, NULL) : "gain must be 1 or more";
-    if (strcmp(key, "bytes_per_block") == 0)
-        return cost->bytes_per_block = number, NULL;
-    if (strcmp(key, "sharing") == 0)
-        return number <= 100 ? (cost->sharing = number, NULL) : "sharing must be 100 or less";
-    if (strcmp(key, "event_us") == 0)
-        return number <= 1000 ? (row->event_us = number, NULL) : "event_us must be 1000 or less";
-    return "an internal error";
-}
+/* What a row may say in numbers, and from which to which. */
+static const struct {
+    const char *key;
+    double least, most;
+    size_t offset;
+} numbers[] = {
+    {"block_us", 1e-6, 1e12, offsetof(struct row, cost.block_us)},
+    {"spread", 0, 0.999999, offsetof(struct row, cost.spread)},
+    {"gain", 1, 1e12, offsetof(struct row, cost.gain)},
+    {"bytes_per_block", 0, 1e12, offsetof(struct row, cost.bytes_per_block)},
+    {"sharing", 0, 100, offsetof(struct row, cost.sharing)},
+    {"event_us", 0, 1000, offsetof(struct row, event_us)},
+};
 
-static bool is_known(const char *key) {
-    static const char *const keys[] = {"kernel",          "block_us", "spread",  "gain",
-                                       "bytes_per_block", "sharing",  "event_us"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(key, keys[i]) == 0)
-            return true;
-    return false;
+/* NULL, or what is wrong. */
+static const char *set_number(struct row *row, const char *key, const char *value) {
+    static char problem[128];
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char *end;
+        const double number = strtod(value, &end);
+        if (strcmp(key, numbers[i].key) != 0)
+            continue;
+        snprintf(problem, sizeof problem, "%s is a number from %g to %g", key, numbers[i].least, numbers[i].most);
+        if (*end != '\0' || end == value || !(number >= numbers[i].least) || number > numbers[i].most)
+            return problem;
+        memcpy((char *)row + numbers[i].offset, &number, sizeof number);
+        return NULL;
+    }
+    return "unknown key; known: kernel block_us spread gain bytes_per_block sharing event_us";
 }
 
 /* `KEY: VALUE` at `*at`, which is left behind it, or where the mistake is. NULL or what is wrong. */
@@ -114,8 +116,6 @@ static const char *read_pair(const char **at, struct row *row) {
         return "a key is missing";
     memcpy(key, *at, length);
     key[length] = '\0';
-    if (!is_known(key))
-        return "unknown key; known: kernel block_us spread gain bytes_per_block sharing event_us";
     *at = skip(*at + length);
     if (**at != ':')
         return "`:` is missing after a key";

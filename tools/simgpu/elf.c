@@ -1,4 +1,4 @@
-/* Kernels and globals of a cubin, read from its ELF sections with every bound checked.
+/* Kernels of a cubin, read from its ELF sections with every bound checked.
  *
  * Kernels are function symbols with the entry bit. Registers: EIATTR_REGCOUNT, or in older cubins the top byte of
  * sh_info of the kernel's text. Static shared memory: .nv.shared.KERNEL, which includes the 1 KiB that the system
@@ -15,7 +15,6 @@ enum { FORMAT_SIZED = 4 };
 enum {
     ATTRIBUTE_MAX_THREADS = 0x05,
     ATTRIBUTE_REQUIRED = 0x10,
-    ATTRIBUTE_FRAME = 0x11,
     ATTRIBUTE_PARAMETER = 0x17,
     ATTRIBUTE_REGISTERS = 0x2f,
     ATTRIBUTE_CLUSTER = 0x3d
@@ -173,7 +172,7 @@ static bool read_kernel_info(const struct elf *elf, struct kernel_image *kernel)
     return !broken;
 }
 
-/* Registers and local memory of every kernel: attributes of .nv.info, by symbol. */
+/* Registers of every kernel: attributes of .nv.info, by symbol. */
 static bool read_global_info(const struct elf *elf, struct image *image) {
     Elf64_Shdr section;
     if (!find_section(elf, ".nv.info", "", &section))
@@ -192,8 +191,6 @@ static bool read_global_info(const struct elf *elf, struct image *image) {
                 continue;
             if (note.attribute == ATTRIBUTE_REGISTERS)
                 image->kernel[i].registers = (int)(word(&note, 1) & 0xff);
-            if (note.attribute == ATTRIBUTE_FRAME)
-                image->kernel[i].local = (int)(word(&note, 1) & 0xfffff);
         }
     }
     return !broken;
@@ -210,28 +207,7 @@ static bool read_kernel(const struct elf *elf, struct kernel_image *kernel, cons
             return false;
         kernel->static_shared = (int)(section.sh_size - reserved);
     }
-    if (find_section(elf, ".nv.constant3", "", &section) && section.sh_size <= 65536)
-        kernel->constant = (int)section.sh_size;
     return read_kernel_info(elf, kernel);
-}
-
-static bool read_global(const struct elf *elf, struct image *image, const Elf64_Sym *symbol, const char *name) {
-    Elf64_Shdr section;
-    if (symbol->st_size == 0 || symbol->st_shndx == SHN_UNDEF || !section_at(elf, symbol->st_shndx, &section))
-        return true;
-    const char *const home = string_at(elf, &elf->names, section.sh_name);
-    if (home == NULL || (strncmp(home, ".nv.global", 10) != 0 && strncmp(home, ".nv.constant3", 13) != 0))
-        return true;
-    if (symbol->st_value > section.sh_size || symbol->st_size > section.sh_size - symbol->st_value)
-        return false;
-    image->global = sim_grow(image->global, image->globals + 1u, sizeof *image->global);
-    struct global_image *const global = &image->global[image->globals++];
-    *global = (struct global_image){.name = sim_text(name), .bytes = symbol->st_size};
-    if (section.sh_type != SHT_NOBITS) {
-        global->initial = sim_new(1, global->bytes);
-        memcpy(global->initial, elf->data + section.sh_offset + symbol->st_value, global->bytes);
-    }
-    return true;
 }
 
 static bool has_reserved(const struct elf *elf) {
@@ -260,8 +236,7 @@ CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image) {
             struct kernel_image *const kernel = sim_image_add_kernel(image, name);
             if (!read_kernel(&elf, kernel, &symbol))
                 return CUDA_ERROR_INVALID_IMAGE;
-        } else if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && !read_global(&elf, image, &symbol, name))
-            return CUDA_ERROR_INVALID_IMAGE;
+        }
     }
     return read_global_info(&elf, image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }

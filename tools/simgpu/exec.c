@@ -226,42 +226,31 @@ SIM_BOTH(cuGraphLaunch, launch, (CUgraphExec exec, CUstream handle), exec, handl
 
 enum { UPDATED = 0, ERROR = 1, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3, FUNCTION_CHANGED = 7, ATTRIBUTES_CHANGED = 8 };
 
-/* cuda.h, on cuGraphExecUpdate: what may not change about a kernel node. */
-static int compare_kernels(const struct exec *exec, const struct node *old, const struct node *new) {
-    if (old->context != new->context)
-        return FUNCTION_CHANGED;
-    const bool priorities = (exec->flags & GRAPH_USE_NODE_PRIORITY) != 0;
-    return old->launch.set.cooperative != new->launch.set.cooperative ||
-                   (priorities && old->launch.set.priority != new->launch.set.priority)
-               ? ATTRIBUTES_CHANGED
-               : UPDATED;
-}
-
-static int compare_nodes(const struct exec *exec, const struct node *old, const struct node *new,
-                         const struct node **from) {
+/* cuda.h, on cuGraphExecUpdate: what may not change about a node. */
+static int compare_nodes(const struct exec *exec, const struct node *old, const struct node *new) {
     if (old->type != new->type)
         return TYPE_CHANGED;
     if (old->before_count != new->before_count)
         return TOPOLOGY_CHANGED;
     for (uint32_t k = 0; k < old->before_count; k++)
-        if (old->before[k]->index != new->before[k]->index) {
-            *from = new->before[k];
+        if (old->before[k]->index != new->before[k]->index)
             return TOPOLOGY_CHANGED;
-        }
-    return old->type == NODE_KERNEL ? compare_kernels(exec, old, new) : UPDATED;
+    if (old->context != new->context)
+        return FUNCTION_CHANGED;
+    const bool priorities = (exec->flags & GRAPH_USE_NODE_PRIORITY) != 0;
+    return priorities && old->launch.set.priority != new->launch.set.priority ? ATTRIBUTES_CHANGED : UPDATED;
 }
 
-/* Nodes are paired in the order of their making. `where`: the node at which they differ, `from`: its edge that does. */
-static int compare(const struct exec *exec, const struct graph *old, const struct graph *new, const struct node **where,
-                   const struct node **from) {
+/* Nodes are paired in the order of their making. `where`: the node at which they differ. */
+static int compare(const struct exec *exec, const struct graph *old, const struct graph *new,
+                   const struct node **where) {
     if (old->count != new->count)
         return TOPOLOGY_CHANGED;
     for (uint32_t i = 0; i < old->count; i++) {
-        const struct node *const a = old->nodes[i], *const b = new->nodes[i];
-        *where = b;
-        int result = compare_nodes(exec, a, b, from);
-        if (result == UPDATED && a->child != NULL)
-            result = compare(exec, a->child, b->child, where, from);
+        *where = new->nodes[i];
+        int result = compare_nodes(exec, old->nodes[i], new->nodes[i]);
+        if (result == UPDATED && old->nodes[i]->child != NULL)
+            result = compare(exec, old->nodes[i]->child, new->nodes[i]->child, where);
         if (result != UPDATED)
             return result;
     }
@@ -275,11 +264,10 @@ static CUresult update(CUgraphExec exec_handle, CUgraph graph_handle, CUgraphExe
     *info = (CUgraphExecUpdateResultInfo){.result = ERROR};
     if (exec == NULL || graph == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct node *where = NULL, *from = NULL;
-    info->result = compare(exec, exec->graph, graph, &where, &from);
+    const struct node *where = NULL;
+    info->result = compare(exec, exec->graph, graph, &where);
     if (info->result != UPDATED) {
         info->errorNode = where != NULL ? where->handle : NULL;
-        info->errorFromNode = from != NULL ? from->handle : NULL;
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
     sim_graph_free(exec->graph);

@@ -91,10 +91,6 @@ static int of_image(const struct kernel_image *image, const struct gpu *gpu, int
         return sim_max_threads(image, gpu);
     case FUNC_SHARED_SIZE:
         return image->static_shared;
-    case FUNC_CONST_SIZE:
-        return image->constant;
-    case FUNC_LOCAL_SIZE:
-        return image->local;
     case FUNC_NUM_REGS:
         return image->registers;
     case FUNC_PTX_VERSION:

@@ -81,12 +81,7 @@ void sim_image_release(struct image *image) {
         free(image->kernel[i].name);
         free(image->kernel[i].parameter);
     }
-    for (uint32_t i = 0; i < image->globals; i++) {
-        free(image->global[i].name);
-        free(image->global[i].initial);
-    }
     free(image->kernel);
-    free(image->global);
     free(image);
 }
 

@@ -34,21 +34,9 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
             request->set.has_priority = true; /* of several the last one wins */
             request->set.priority = sim_clamp_priority(value->integer);
             break;
-        case LAUNCH_IGNORE:
-        case LAUNCH_ACCESS_POLICY:
-        case LAUNCH_SYNC_POLICY:
-        case LAUNCH_CLUSTER_POLICY:
-        case LAUNCH_PROGRAMMATIC_SERIALIZATION:
-        case LAUNCH_PROGRAMMATIC_EVENT:
-        case LAUNCH_SYNC_DOMAIN_MAP:
-        case LAUNCH_SYNC_DOMAIN:
-        case LAUNCH_PREFERRED_CLUSTER:
-        case LAUNCH_DEVICE_UPDATABLE:
-        case LAUNCH_COMPLETION_EVENT:
-        case LAUNCH_NVLINK:
-            break;
-        default:
-            return CUDA_ERROR_INVALID_VALUE;
+        default: /* nothing follows from the others */
+            if (attributes[i].id < 0 || attributes[i].id > NEWEST_LAUNCH_ATTRIBUTE)
+                return CUDA_ERROR_INVALID_VALUE;
         }
     }
     return CUDA_SUCCESS;
@@ -141,11 +129,10 @@ enum { MOST_SIMULATED_BLOCKS = 32768 };
 
 /* A grid of more than 32,768 blocks is simulated with fewer, longer ones, so that huge grids end soon. */
 static void set_blocks(struct launch *launch) {
-    const unsigned long long each = (unsigned long long)launch->cluster;
     launch->simulated = launch->blocks;
     if (launch->blocks > MOST_SIMULATED_BLOCKS) {
         const unsigned long long per = (launch->blocks + MOST_SIMULATED_BLOCKS - 1) / MOST_SIMULATED_BLOCKS;
-        launch->simulated = ((launch->blocks + per - 1) / per + each - 1) / each * each;
+        launch->simulated = (launch->blocks + per - 1) / per;
     }
     launch->scale = (double)launch->blocks / (double)launch->simulated;
 }
@@ -157,7 +144,6 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, int pr
     launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
     memcpy(launch->grid, request->grid, sizeof launch->grid);
-    launch->cluster = request->set.cluster > 1 ? request->set.cluster : 1;
     set_blocks(launch);
     launch->warps = sim_warps(launch->threads);
     launch->registers_of_warp = sim_registers_of_warp(image->registers);

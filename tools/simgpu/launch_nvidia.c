@@ -38,12 +38,9 @@ static CUresult set_cluster(struct launch_request *request) {
     return CUDA_SUCCESS;
 }
 
-/* Clusters of `cluster` blocks that are resident at once where `blocks` blocks fit on a multiprocessor: each on one set of them. */
+/* Clusters that are resident at once where `blocks` blocks fit on a multiprocessor, whichever multiprocessors those are. */
 static int active_clusters(const struct gpu *gpu, int blocks, int cluster) {
-    int found = 0;
-    for (int left = gpu->multiprocessors; left > 0; left -= CLUSTER_SET)
-        found += (left < CLUSTER_SET ? left : CLUSTER_SET) * blocks / cluster;
-    return found;
+    return gpu->multiprocessors * blocks / cluster;
 }
 
 /* What a launch would be, with its attributes, in the context of its stream. */
@@ -83,7 +80,7 @@ SIM_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, 
     return CUDA_SUCCESS;
 }
 
-/* The size that a function requires, or the largest one of which a cluster fits. */
+/* The size that a function requires, or the largest one that it allows. */
 SIM_API CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const CUlaunchConfig *config) {
     SIM_CALL_IN_CONTEXT(context);
     if (size == NULL || config == NULL)
@@ -97,12 +94,7 @@ SIM_API CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle
     int required = 1;
     for (int id = FUNC_CLUSTER_WIDTH; id <= FUNC_CLUSTER_DEPTH; id++)
         required *= sim_setting(function, id);
-    const int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
-    const struct footprint footprint = sim_footprint(function, threads, config->sharedMemBytes);
-    int largest = largest_cluster(function);
-    while (largest > 1 && active_clusters(sim_gpu_of(function), sim_resident(function, &footprint), largest) == 0)
-        largest /= 2;
-    *size = required > 0 ? required : largest;
+    *size = required > 0 ? required : largest_cluster(function);
     return CUDA_SUCCESS;
 }
 

@@ -56,16 +56,8 @@ static CUresult load_images(struct library *library, const void *data, size_t by
     CUresult first = CUDA_SUCCESS;
     bool any = false;
     for (int device = 0; device < sim_config.devices; device++) {
-        const struct gpu *const gpu = sim_gpu(device);
-        int same = 0;
-        while (sim_gpu(same)->key != gpu->key)
-            same++;
-        CUresult result = CUDA_SUCCESS;
-        if (same == device)
-            result = sim_image_load(data, bytes, size_known, gpu, &library->images[device]);
-        else if ((library->images[device] = library->images[same]) != NULL)
-            library->images[device]->references++;
-        any = any || library->images[device] != NULL;
+        const CUresult result = sim_image_load(data, bytes, size_known, sim_gpu(device), &library->images[device]);
+        any = any || result == CUDA_SUCCESS;
         first = device == 0 ? result : first;
     }
     return any ? CUDA_SUCCESS : first;
@@ -192,18 +184,6 @@ SIM_API CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle) {
     if (result == CUDA_SUCCESS)
         *out = module->handle;
     return result;
-}
-
-SIM_API CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name) {
-    SIM_CALL_IN_CONTEXT(context);
-    struct library *const library = sim_handle_get(handle, KIND_LIBRARY);
-    struct module *module;
-    if (name == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (library == NULL)
-        return CUDA_ERROR_INVALID_HANDLE;
-    const CUresult result = module_of(library, context, &module);
-    return result == CUDA_SUCCESS ? sim_global_of(module, name, address, bytes) : result;
 }
 
 SIM_API CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle) {

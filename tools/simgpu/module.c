@@ -7,7 +7,6 @@
 struct module *sim_module_new(struct context *context, struct image *image, struct library *library) {
     struct module *const module = sim_new(1, sizeof *module);
     module->functions = sim_new(image->kernels, sizeof *module->functions);
-    module->globals = sim_new(image->globals, sizeof *module->globals);
     module->handle = sim_handle_new(KIND_MODULE, module);
     module->context = context;
     module->image = image;
@@ -27,13 +26,9 @@ void sim_module_free(struct module *module) {
             sim_handle_free(module->functions[i]->handle);
             free(module->functions[i]);
         }
-    for (uint32_t i = 0; i < module->image->globals; i++)
-        if (module->globals[i] != 0)
-            sim_memory_free(module->globals[i]);
     sim_image_release(module->image);
     sim_handle_free(module->handle);
     free(module->functions);
-    free(module->globals);
     free(module);
 }
 
@@ -51,27 +46,6 @@ struct function *sim_module_function(struct module *module, uint32_t index) {
     sim_settings_clear(&function->settings);
     module->functions[index] = function;
     return function;
-}
-
-CUresult sim_global_of(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes) {
-    for (uint32_t i = 0; i < module->image->globals; i++) {
-        const struct global_image *const global = &module->image->global[i];
-        if (strcmp(global->name, name) != 0)
-            continue;
-        if (module->globals[i] == 0) {
-            module->globals[i] = sim_memory_new(global->bytes, module->context, MEMORY_DEVICE);
-            if (module->globals[i] == 0)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-            if (global->initial != NULL)
-                memcpy((void *)(uintptr_t)module->globals[i], global->initial, global->bytes);
-        }
-        if (address != NULL)
-            *address = module->globals[i];
-        if (bytes != NULL)
-            *bytes = global->bytes;
-        return CUDA_SUCCESS;
-    }
-    return CUDA_ERROR_NOT_FOUND;
 }
 
 static CUresult load(CUmodule *out, const void *data, size_t bytes, bool size_known) {

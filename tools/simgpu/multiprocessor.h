@@ -34,10 +34,9 @@ struct multiprocessor {
     int barriers;  /* taken (vendor.h) */
     size_t shared; /* likewise */
     struct moment updated;
-    struct moment next;        /* when the first block ends, of each clock */
-    double demand;             /* bytes a microsecond that its blocks move while bandwidth is not short */
-    uint64_t no_room_for;      /* the operation known not to fit since a block last ended here, plus one */
-    const struct op *reserved; /* drain: for whom */
+    struct moment next;   /* when the first block ends, of each clock */
+    double demand;        /* bytes a microsecond that its blocks move while bandwidth is not short */
+    uint64_t no_room_for; /* the operation known not to fit since a block last ended here, plus one */
 };
 
 bool sim_processor_fits(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,

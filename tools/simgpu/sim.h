@@ -24,11 +24,8 @@ enum {
     PARTITIONS = 4,
     FIRST_VERSION_WITH_PRIORITY = 12000,
     FIRST_WITH_CLUSTERS = 9, /* compute capability */
-    CLUSTER_SET = 16,        /* multiprocessors among which a cluster is placed */
     MAX_BLOCK_THREADS = 1024
 };
-
-enum rule { RULE_HOLD, RULE_DRAIN, RULE_BACKFILL };
 
 /* ---- configuration (config.c, costs.c) ---- */
 
@@ -51,7 +48,6 @@ struct limit {
 
 struct config {
     struct gpu gpus[MAX_DEVICES];
-    enum rule rule;
     int devices;
     int driver_version;
     bool crashes; /* SIMGPU_INVALID */
@@ -75,7 +71,6 @@ struct cost sim_cost_of(const char *kernel);
 double sim_event_us(void); /* from a recorded event to the work of another stream that waits for it */
 bool sim_glob(const char *pattern, const char *text);
 void sim_say(const char *format, ...) SIM_PRINTF(1, 2);
-const char *sim_rule_name(enum rule rule);
 
 /* ---- memory of the simulator's own (driver.c): without any it ends the process, for it has nothing to fall back on ---- */
 
@@ -196,7 +191,7 @@ struct kernel_image {
     char *name;
     int registers, scalars; /* scalars: of AMD's, likewise of a warp; 0: they limit nothing */
     int said_registers;     /* what the runtime answers, where that is another number */
-    int static_shared, max_threads, local, constant, cluster[3];
+    int static_shared, max_threads, cluster[3];
     bool bound_written; /* the source says __launch_bounds__ */
     bool layout_known;
     bool uniform; /* of AMD's: the grid is made of whole blocks */
@@ -204,18 +199,11 @@ struct kernel_image {
     struct parameter *parameter;
 };
 
-struct global_image {
-    char *name;
-    size_t bytes;
-    void *initial; /* or NULL: zeros */
-};
-
 struct image {
     int references;
     int architecture; /* 80, 90; 0 for PTX */
-    uint32_t kernels, globals;
+    uint32_t kernels;
     struct kernel_image *kernel;
-    struct global_image *global;
 };
 
 CUresult sim_image_load(const void *data, size_t bytes, bool size_known, const struct gpu *gpu, struct image **out);
@@ -266,8 +254,7 @@ struct module {
     CUmodule handle;
     struct context *context;
     struct image *image;
-    struct library *library; /* NULL: loaded as a module */
-    CUdeviceptr *globals;
+    struct library *library;     /* NULL: loaded as a module */
     struct function **functions; /* by index in the image, made on demand */
     struct module *next;
 };
@@ -297,7 +284,7 @@ struct kernel {
 
 struct library {
     CUlibrary handle;
-    struct image *images[MAX_DEVICES]; /* one may serve several devices */
+    struct image *images[MAX_DEVICES]; /* NULL: no code for that device */
     uint32_t count;                    /* of kernels */
     struct module **modules;           /* one for each context in use */
     uint32_t used;
@@ -309,7 +296,6 @@ void sim_module_free(struct module *module);
 struct kernel *sim_library_kernel(const struct library *library, const char *name);
 void sim_library_forget_module(struct library *library, const struct module *module);
 struct function *sim_module_function(struct module *module, uint32_t index);
-CUresult sim_global_of(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
 CUresult sim_kernel_function(struct kernel *kernel, struct context *context, struct function **out);
 CUresult sim_function_of(CUfunction handle, struct context *context, bool kernels_too, struct function **out);
 void sim_settings_clear(struct settings *settings);

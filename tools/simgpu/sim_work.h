@@ -50,7 +50,7 @@ struct launch {
     unsigned int grid[3];
     uint64_t simulated, placed, finished;
     double scale; /* real blocks that one simulated block stands for */
-    int threads, warps, registers_of_warp, scalars_of_warp, cluster;
+    int threads, warps, registers_of_warp, scalars_of_warp;
     size_t dynamic, shared;
     size_t room; /* shared memory of a multiprocessor for blocks of this kernel */
     int priority, resident_peak;
@@ -92,7 +92,6 @@ struct stream {
     bool of_green;   /* the default stream of one */
     unsigned int flags;
     int priority;
-    int sync_policy;
     bool legacy;
     uint64_t thread; /* of a per-thread default stream */
     struct op *tail;

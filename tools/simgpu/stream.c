@@ -180,8 +180,6 @@ void sim_context_free_work(struct context *context) {
 
 /* ---- entry points ---- */
 
-enum { ATTRIBUTE_ACCESS_POLICY = 1, ATTRIBUTE_SYNC_POLICY = 3, ATTRIBUTE_PRIORITY = 8 };
-
 static CUresult create(CUstream *out, unsigned int flags, int priority) {
     SIM_CALL_IN_CONTEXT(context);
     if (out == NULL || flags > STREAM_NON_BLOCKING)
@@ -264,44 +262,27 @@ static CUresult get_device(CUstream handle, CUdevice *device, bool per_thread) {
 }
 SIM_BOTH(cuStreamGetDevice, get_device, (CUstream handle, CUdevice *device), handle, device)
 
+/* Of a stream's attributes the priority alone. */
+static bool has_attribute(int id) {
+    return id == LAUNCH_PRIORITY && sim_config.driver_version >= FIRST_VERSION_WITH_PRIORITY;
+}
+
 static CUresult get_attribute(CUstream handle, int id, CUlaunchAttributeValue *value, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
-    if (value == NULL)
+    if (value == NULL || !has_attribute(id))
         return CUDA_ERROR_INVALID_VALUE;
-    switch (id) {
-    case ATTRIBUTE_PRIORITY:
-        if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
-            return CUDA_ERROR_INVALID_VALUE;
-        value->integer = stream->priority;
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_SYNC_POLICY:
-        value->integer = stream->sync_policy;
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    value->integer = stream->priority;
+    return CUDA_SUCCESS;
 }
 SIM_BOTH(cuStreamGetAttribute, get_attribute, (CUstream handle, int id, CUlaunchAttributeValue *value), handle, id,
          value)
 
 static CUresult set_attribute(CUstream handle, int id, const CUlaunchAttributeValue *value, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
-    if (value == NULL)
+    if (value == NULL || !has_attribute(id))
         return CUDA_ERROR_INVALID_VALUE;
-    switch (id) {
-    case ATTRIBUTE_PRIORITY:
-        if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
-            return CUDA_ERROR_INVALID_VALUE;
-        stream->priority = sim_clamp_priority(value->integer);
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_SYNC_POLICY:
-        stream->sync_policy = value->integer;
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_ACCESS_POLICY:
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    stream->priority = sim_clamp_priority(value->integer);
+    return CUDA_SUCCESS;
 }
 SIM_BOTH(cuStreamSetAttribute, set_attribute, (CUstream handle, int id, const CUlaunchAttributeValue *value), handle,
          id, value)
@@ -315,7 +296,6 @@ static CUresult copy_attributes(CUstream to, CUstream handle, bool per_thread) {
     if (target->context != stream->context)
         return CUDA_ERROR_INVALID_VALUE;
     target->priority = stream->priority;
-    target->sync_policy = stream->sync_policy;
     return CUDA_SUCCESS;
 }
 SIM_BOTH(cuStreamCopyAttributes, copy_attributes, (CUstream to, CUstream from), to, from)

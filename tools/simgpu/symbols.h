@@ -1,5 +1,5 @@
-/* What the code that nvcc and hipcc write registers before main: host addresses that stand for kernels and variables of a fat
- * binary. Each of the two runtimes includes this once, before it says what a struct binary is. */
+/* What the code that nvcc and hipcc write registers before main: host addresses that stand for kernels of a fat binary.
+ * Each of the two runtimes includes this once, before it says what a struct binary is. */
 #ifndef SIMGPU_SYMBOLS_H
 #define SIMGPU_SYMBOLS_H
 
@@ -15,7 +15,6 @@ struct symbol {
     const void *host;
     const char *name; /* the program's own, like host */
     struct binary *binary;
-    size_t bytes;                /* of a variable; 0: a kernel */
     void *found[SYMBOL_DEVICES]; /* the kernel's handle; of CUDA's, which are for all devices, in the first */
     struct symbol *next;
 };
@@ -34,11 +33,11 @@ static struct symbol *find(const void *host) {
     return symbol;
 }
 
-static void add(void **binary, const void *host, const char *name, size_t bytes) {
+static void add(void **binary, const void *host, const char *name) {
     struct symbol *const symbol = binary != NULL ? calloc(1, sizeof *symbol) : NULL;
     if (symbol == NULL)
         return; /* a launch of it will say that there is no such function */
-    *symbol = (struct symbol){.host = host, .name = name, .binary = (struct binary *)(void *)binary, .bytes = bytes};
+    *symbol = (struct symbol){.host = host, .name = name, .binary = (struct binary *)(void *)binary};
     pthread_mutex_lock(&lock);
     struct symbol **const bucket = bucket_of(host);
     symbol->next = *bucket;

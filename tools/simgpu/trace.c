@@ -109,8 +109,8 @@ static bool is_open(void) {
         return false;
     }
     add("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %d, \"tid\": 0, "
-        "\"args\": {\"name\": \"simulated, rule %s\"}}",
-        (int)getpid(), sim_rule_name(sim_config.rule));
+        "\"args\": {\"name\": \"simulated\"}}",
+        (int)getpid());
     return true;
 }
 

@@ -21,7 +21,6 @@ __device__ int counter = 7;
 
 #define SAXPY(blocks, shared, stream) saxpy<<<blocks, 256, shared, stream>>>(0, 2.f, nullptr, nullptr)
 #define BOUNDED(blocks, shared, stream) bounded<<<blocks, 128, shared, stream>>>(nullptr)
-#define SYMBOL(variable) variable
 #define ATTRIBUTE(attribute, number) (attribute).id = cudaLaunchAttributePriority, (attribute).val.priority = (number)
 #include "steps.h"
 

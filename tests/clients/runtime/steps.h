@@ -2,7 +2,6 @@
  *
  * Each defines, before it includes this:
  *   SAXPY(blocks, shared, stream)  BOUNDED(blocks, shared, stream)   launches of 256 and 128 threads
- *   SYMBOL(variable)   what cudaMemcpyToSymbol takes
  *   ATTRIBUTE(attribute, number)   sets a launch attribute to the priority `number`
  *   UNASKED   does not ask for saxpy's occupancy
  */
@@ -40,21 +39,14 @@ static void print_device(void) {
 }
 
 static void print_memory(void) {
-    int numbers[4] = {1, 2, 3, 4}, back[4] = {0}, value = 0;
+    int numbers[4] = {1, 2, 3, 4}, back[4] = {0};
     void *there = NULL;
-    size_t bytes = 0;
     DO(cudaMalloc(&there, sizeof numbers));
     DO(cudaMemcpy(there, numbers, sizeof numbers, cudaMemcpyHostToDevice));
     DO(cudaMemsetAsync(there, 0, sizeof *numbers, 0));
     DO(cudaMemcpy(back, there, sizeof back, cudaMemcpyDeviceToHost));
     DO(cudaFree(there));
-    DO(cudaMemcpyFromSymbol(&value, SYMBOL(counter), sizeof value, 0, cudaMemcpyDeviceToHost));
-    printf("memory %d %d, counter %d", back[0], back[3], value);
-    value = 8;
-    DO(cudaMemcpyToSymbol(SYMBOL(counter), &value, sizeof value, 0, cudaMemcpyHostToDevice));
-    DO(cudaMemcpyFromSymbol(&value, SYMBOL(counter), sizeof value, 0, cudaMemcpyDeviceToHost));
-    DO(cudaGetSymbolSize(&bytes, SYMBOL(counter)));
-    printf(" %d, %d bytes\n", value, (int)bytes);
+    printf("memory %d %d\n", back[0], back[3]);
 }
 
 static void launch_with_more(cudaStream_t stream) {

@@ -102,7 +102,6 @@ enum {
 
 #define SAXPY(blocks, shared, stream) (push(blocks, 256, shared, stream) ? (void)0 : saxpy(0, 2.f, NULL, NULL))
 #define BOUNDED(blocks, shared, stream) (push(blocks, 128, shared, stream) ? (void)0 : bounded(NULL))
-#define SYMBOL(variable) &variable
 #define ATTRIBUTE(attribute, number) (attribute).id = cudaLaunchAttributePriority, (attribute).value.integer = (number)
 #include "steps.h"
 

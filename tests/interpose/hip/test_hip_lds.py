@@ -40,11 +40,10 @@ def within(done: Done) -> None:
         assert STATIC.get(launch["kernel"], 0) + launch["dynamic_shared"] <= LDS, launch
 
 
-@pytest.mark.parametrize("version", ["5", "7"])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_no_size_of_ours_is_too_much(policy: str, version: str, world: World, hip: Hip) -> None:
+def test_no_size_of_ours_is_too_much(policy: str, world: World, hip: Hip) -> None:
     words = launches(world)
-    bare, done = hip(words, version=version), hip(words, policy, version=version)
+    bare, done = hip(words), hip(words, policy)
     same(done, bare, but=["dynamic_shared"])
     within(done)
     assert done.totals["refused"] == 0
@@ -61,15 +60,14 @@ def test_blocks_per_sm_counts_the_static_bytes(world: World, hip: Hip) -> None:
     assert sizes["s65536"] == {0}
 
 
-@pytest.mark.parametrize("version", ["5", "7"])
-def test_programs_that_overshoot_get_what_they_got(version: str, world: World, hip: Hip) -> None:
+def test_programs_that_overshoot_get_what_they_got(world: World, hip: Hip) -> None:
     for kernel, asked in (("s40000", 30000), ("s65536", 1), ("s1", 65536), ("k", 65537)):
         words = [*world.hosts(NCCL), f"launch={NCCL},16,256", *world.words(kernel), *world.hosts(kernel)]
         words += [f"launch={kernel},{BLOCKS},64,{asked}", "sync"]
         for policy in (POLICIES["64 KiB"], POLICIES["one"], POLICIES["room"]):
-            bare, done = hip(words, version=version), hip(words, policy, version=version)
+            bare, done = hip(words), hip(words, policy)
             same(done, bare)
-        if version == "7" and kernel != "k":
+        if kernel != "k":
             assert bare.status < 0
     words = [*world.words("k"), f"launch=k,{BLOCKS},64,65536", "sync"]
-    assert hip(words, POLICIES["64 KiB"], version=version).sizes == [65536]
+    assert hip(words, POLICIES["64 KiB"]).sizes == [65536]

@@ -53,7 +53,7 @@ void hip___hipUnregisterFatBinary(void **handle) {
 void hip___hipRegisterFunction(void **binary, const void *host, char *device, const char *name, unsigned int limit,
                                void *thread, void *block, dim3 *block_size, dim3 *grid_size, int *wave) {
     (void)device, (void)limit, (void)thread, (void)block, (void)block_size, (void)grid_size, (void)wave;
-    add(binary, host, name, 0);
+    add(binary, host, name);
 }
 
 /* With the context of the device current. */

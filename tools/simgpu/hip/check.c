@@ -1,7 +1,7 @@
-/* Everything for which the HIP runtime refuses a launch, by its version.
+/* Everything for which the HIP runtime refuses a launch.
  *
- * A launch with more shared memory (static and dynamic) than a compute unit has is refused by 5. Later ones
- * take it, the hardware does not, its queue dies, and the runtime ends the process.
+ * A launch with more shared memory (static and dynamic) than a compute unit has is taken, as since 6.3; the hardware does
+ * not take it, its queue dies, and the runtime ends the process.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ CUresult sim_launch_check(struct launch_request *request) {
         return hipErrorLaunchOutOfResources;
     request->overshoots = (size_t)image->static_shared + request->dynamic > (size_t)gpu->shared;
     if (request->overshoots)
-        return hip_major() < 6 ? hipErrorOutOfMemory : hipSuccess;
+        return hipSuccess;
     const struct footprint footprint = sim_launch_footprint(request);
     return sim_occupancy(gpu, &footprint) > 0 ? hipSuccess : hipErrorLaunchOutOfResources;
 }

@@ -63,6 +63,17 @@ int hip_device_of(hipStream_t handle) {
     return device >= 0 ? device : current();
 }
 
+hipError_t hip_hipStreamGetDevice(hipStream_t stream, hipDevice_t *device) {
+    const hipError_t result = hip_ready();
+    if (result == hipSuccess && device != NULL)
+        *device = hip_device_of(stream);
+    return device != NULL ? result : hipErrorInvalidValue;
+}
+
+int hip_hipGetStreamDeviceId(hipStream_t stream) {
+    return hip_ready() == hipSuccess ? hip_device_of(stream) : -1;
+}
+
 hipError_t hip_hipInit(unsigned int flags) {
     return flags == 0 ? hip_start() : hipErrorInvalidValue;
 }
@@ -91,17 +102,6 @@ hipError_t hip_hipSetDevice(int device) {
     return result;
 }
 
-hipError_t hip_hipDeviceSynchronize(void) {
-    hipError_t result = hip_ready();
-    if (result == hipSuccess)
-        result = cuCtxSynchronize();
-    return hip_waited(result);
-}
-
-hipError_t hip_hipCtxSynchronize(void) {
-    return hip_hipDeviceSynchronize();
-}
-
 /* The next call makes everything anew. */
 hipError_t hip_hipDeviceReset(void) {
     const hipError_t result = hip_ready();
@@ -113,11 +113,6 @@ hipError_t hip_hipDeviceReset(void) {
     pthread_mutex_unlock(&lock);
     hip_forget_device(device);
     return cuDevicePrimaryCtxReset_v2(device);
-}
-
-hipError_t hip_hipCtxSetCurrent(hipCtx_t context) {
-    const hipError_t result = hip_start();
-    return result != hipSuccess ? result : cuCtxSetCurrent(context);
 }
 
 /* HIP_VISIBLE_DEVICES hides devices, or puts them in another order. What is no device ends the list. */
@@ -151,16 +146,6 @@ hipError_t hip_hipDeviceGetAttribute(int *value, int id, int device) {
     if (result == hipSuccess)
         *value = sim_gpu(device)->multiprocessors;
     return result;
-}
-
-hipError_t hip_hipDeviceGetName(char *name, int length, hipDevice_t device) {
-    const hipError_t result = check(device);
-    return result != hipSuccess ? result : cuDeviceGetName(name, length, device);
-}
-
-hipError_t hip_hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device) {
-    const hipError_t result = check(device);
-    return result != hipSuccess ? result : cuDeviceGetUuid_v2(uuid, device);
 }
 
 /* Where hipDeviceProp_t has its fields (hip_runtime_api.h): before 6.0, and since. All others are 0. */

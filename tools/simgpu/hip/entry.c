@@ -17,7 +17,7 @@ static void enter(const char *name) {
         enter(#name);                                                                                                  \
         return hip_done(call);                                                                                         \
     }
-#define PUT_ENGINE(name, parameters, call)                                                                             \
+#define PUT_IN_CONTEXT(name, parameters, call)                                                                         \
     hipError_t table_##name parameters {                                                                               \
         enter(#name);                                                                                                  \
         hipError_t result = hip_ready();                                                                               \
@@ -25,24 +25,24 @@ static void enter(const char *name) {
             result = call;                                                                                             \
         return hip_done(result);                                                                                       \
     }
-#define HIP(at, node, in, name, parameters, ...) PUT(name, parameters, hip_##name(__VA_ARGS__))
-#define HIP_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, ...)                                        \
+#define HIP(at, node, name, parameters, ...) PUT(name, parameters, hip_##name(__VA_ARGS__))
+#define HIP_BOTH(at, node, at_spt, node_spt, name, parameters, ...)                                                    \
     PUT(name, parameters, hip_##name(false, __VA_ARGS__))                                                              \
     PUT(name##_spt, parameters, hip_##name(true, __VA_ARGS__))
-#define ENGINE(at, node, in, name, parameters, arguments, call) PUT_ENGINE(name, parameters, call)
-#define ENGINE_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, arguments, function, suffix, given)      \
-    PUT_ENGINE(name, parameters, function given)                                                                       \
-    PUT_ENGINE(name##_spt, parameters, function##suffix given)
-#define OTHER(at, node, in, type, name, parameters, ...) PUT_OTHER(type, name, parameters, __VA_ARGS__)
-#define COMPILER OTHER
+#define ENGINE(at, node, name, function, parameters, ...) PUT_IN_CONTEXT(name, parameters, function(__VA_ARGS__))
+#define ENGINE_BOTH(at, node, at_spt, node_spt, name, function, parameters, ...)                                       \
+    PUT_IN_CONTEXT(name, parameters, function(__VA_ARGS__))                                                            \
+    PUT_IN_CONTEXT(name##_spt, parameters, function##_ptsz(__VA_ARGS__))
+#define CALL(at, node, name, parameters, arguments, call) PUT_IN_CONTEXT(name, parameters, call)
+#define OTHER(at, node, type, name, parameters, ...) PUT_OTHER(type, name, parameters, __VA_ARGS__)
 #define OUTSIDE OTHER
 #include "api.def"
 #undef HIP
 #undef HIP_BOTH
 #undef ENGINE
 #undef ENGINE_BOTH
+#undef CALL
 #undef OTHER
-#undef COMPILER
 #undef OUTSIDE
 
 /* ---- the exported functions ---- */
@@ -52,18 +52,15 @@ static void enter(const char *name) {
     type name parameters {                                                                                             \
         return ((type(*) parameters)where)arguments;                                                                   \
     }
-#define HIP(at, node, in, name, parameters, ...) EXPORT(hipError_t, name, parameters, hip_in_runtime(at), (__VA_ARGS__))
-#define HIP_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, ...)                                        \
-    EXPORT(hipError_t, name, parameters, hip_in_runtime(at), (__VA_ARGS__))                                            \
-    EXPORT(hipError_t, name##_spt, parameters, hip_in_runtime(at_spt), (__VA_ARGS__))
-#define ENGINE(at, node, in, name, parameters, arguments, call)                                                        \
+#define HIP(at, node, name, parameters, ...) EXPORT(hipError_t, name, parameters, hip_in_runtime(at), (__VA_ARGS__))
+#define HIP_BOTH(at, node, at_spt, node_spt, name, parameters, ...)                                                    \
+    HIP(at, node, name, parameters, __VA_ARGS__)                                                                       \
+    HIP(at_spt, node_spt, name##_spt, parameters, __VA_ARGS__)
+#define ENGINE(at, node, name, function, parameters, ...) HIP(at, node, name, parameters, __VA_ARGS__)
+#define ENGINE_BOTH(at, node, at_spt, node_spt, name, function, parameters, ...)                                       \
+    HIP_BOTH(at, node, at_spt, node_spt, name, parameters, __VA_ARGS__)
+#define CALL(at, node, name, parameters, arguments, call)                                                              \
     EXPORT(hipError_t, name, parameters, hip_in_runtime(at), arguments)
-#define ENGINE_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, arguments, function, suffix, given)      \
-    EXPORT(hipError_t, name, parameters, hip_in_runtime(at), arguments)                                                \
-    EXPORT(hipError_t, name##_spt, parameters, hip_in_runtime(at_spt), arguments)
-#define OTHER(at, node, in, type, name, parameters, ...)                                                               \
-    EXPORT(type, name, parameters, hip_in_runtime(at), (__VA_ARGS__))
-#define COMPILER(at, node, in, type, name, parameters, ...)                                                            \
-    EXPORT(type, name, parameters, hip_in_compiler(at), (__VA_ARGS__))
-#define OUTSIDE(at, node, in, type, name, parameters, ...) EXPORT(type, name, parameters, table_##name, (__VA_ARGS__))
+#define OTHER(at, node, type, name, parameters, ...) EXPORT(type, name, parameters, hip_in_runtime(at), (__VA_ARGS__))
+#define OUTSIDE(at, node, type, name, parameters, ...) EXPORT(type, name, parameters, table_##name, (__VA_ARGS__))
 #include "api.def"

@@ -48,12 +48,6 @@ hipError_t hip_hipFuncGetAttributes(hipFuncAttributes *attributes, const void *h
     return hipSuccess;
 }
 
-/* The demo looks it up, and does not call it on HIP. */
-hipError_t hip_hipFuncSetAttribute(const void *host, int id, int value) {
-    (void)host, (void)id, (void)value;
-    return hipErrorNotSupported;
-}
-
 hipError_t hip_hipFuncGetAttribute(int *value, int id, hipFunction_t function) {
     const struct kernel_image *image;
     const struct gpu *gpu;
@@ -150,30 +144,14 @@ hipError_t hip_hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, h
     return active_blocks(blocks, of_handle, function, threads, dynamic);
 }
 
-hipError_t hip_hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, hipFunction_t function,
-                                                                           int threads, size_t dynamic,
-                                                                           unsigned int flags) {
-    return flags <= 1 ? active_blocks(blocks, of_handle, function, threads, dynamic) : hipErrorInvalidValue;
-}
-
 hipError_t hip_hipOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads,
                                                             size_t dynamic) {
     return active_blocks(blocks, of_host, function, threads, dynamic);
 }
 
-hipError_t hip_hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int threads,
-                                                                     size_t dynamic, unsigned int flags) {
-    return flags <= 1 ? active_blocks(blocks, of_host, function, threads, dynamic) : hipErrorInvalidValue;
-}
-
 hipError_t hip_hipModuleOccupancyMaxPotentialBlockSize(int *grid, int *block, hipFunction_t function, size_t dynamic,
                                                        int limit) {
     return potential(grid, block, of_handle, function, dynamic, limit);
-}
-
-hipError_t hip_hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, hipFunction_t function,
-                                                                size_t dynamic, int limit, unsigned int flags) {
-    return flags <= 1 ? potential(grid, block, of_handle, function, dynamic, limit) : hipErrorInvalidValue;
 }
 
 hipError_t hip_hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *function, size_t dynamic,

@@ -7,32 +7,51 @@
 #define SIMGPU_HIP_H
 
 #include "../sim.h"
-#include "engine_api.h"
 #include "hip_abi.h"
 
 #define HIP_API __attribute__((visibility("default")))
 
+/* The engine's functions that are called beside those of the rows ENGINE, whose prototypes those rows make. */
+CUresult cuCtxPopCurrent(CUcontext *out);
+CUresult cuCtxPushCurrent(CUcontext handle);
+CUresult cuCtxSynchronize(void);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
+CUresult cuEventQuery(CUevent handle);
+CUresult cuEventSynchronize(CUevent handle);
+CUresult cuInit(unsigned int flags);
+CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes);
+CUresult cuMemFree_v2(CUdeviceptr address);
+CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags);
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream);
+CUresult cuStreamQuery(CUstream handle);
+CUresult cuStreamQuery_ptsz(CUstream handle);
+CUresult cuStreamSynchronize(CUstream handle);
+CUresult cuStreamSynchronize_ptsz(CUstream handle);
+
 /* The functions that api.def names: what is behind each, and what stands in the tables (entry.c). */
 #define HIP_UNWRAP(...) __VA_ARGS__
-#define HIP(at, node, in, name, parameters, ...) hipError_t hip_##name parameters, table_##name parameters;
-#define HIP_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, ...)                                        \
+#define HIP(at, node, name, parameters, ...) hipError_t hip_##name parameters, table_##name parameters;
+#define HIP_BOTH(at, node, at_spt, node_spt, name, parameters, ...)                                                    \
     hipError_t hip_##name(bool per_thread, HIP_UNWRAP parameters), table_##name parameters,                            \
         table_##name##_spt parameters;
-#define ENGINE(at, node, in, name, parameters, arguments, call) hipError_t table_##name parameters;
-#define ENGINE_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, arguments, function, suffix, given)      \
-    hipError_t table_##name parameters, table_##name##_spt parameters;
-#define OTHER(at, node, in, type, name, parameters, ...)                                                               \
+#define ENGINE(at, node, name, function, parameters, ...)                                                              \
+    CUresult function parameters;                                                                                      \
+    hipError_t table_##name parameters;
+#define ENGINE_BOTH(at, node, at_spt, node_spt, name, function, parameters, ...)                                       \
+    ENGINE(at, node, name, function, parameters, )                                                                     \
+    ENGINE(at_spt, node_spt, name##_spt, function##_ptsz, parameters, )
+#define CALL(at, node, name, parameters, arguments, call) hipError_t table_##name parameters;
+#define OTHER(at, node, type, name, parameters, ...)                                                                   \
     type hip_##name parameters;                                                                                        \
     type table_##name parameters;
-#define COMPILER OTHER
 #define OUTSIDE OTHER
 #include "api.def"
 #undef HIP
 #undef HIP_BOTH
 #undef ENGINE
 #undef ENGINE_BOTH
+#undef CALL
 #undef OTHER
-#undef COMPILER
 #undef OUTSIDE
 
 /* device.c */
@@ -42,7 +61,6 @@ hipError_t hip_context_of(int device, CUcontext *context);
 int hip_device_of(hipStream_t stream); /* of this thread, for a default stream */
 
 /* error.c */
-int hip_major(void); /* the number in the library's name: 7, or what a test has made of it (tests/hip_runtimes.py) */
 hipError_t hip_done(hipError_t result);
 
 /* check.c */
@@ -59,8 +77,7 @@ int hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int t
 
 /* table.c */
 typedef void (*any_function)(void);
-enum { MEMBERS = 517, COMPILER_MEMBERS = 9 };
+enum { MEMBERS = 506 };
 any_function hip_in_runtime(int position);
-any_function hip_in_compiler(int position);
 
 #endif

@@ -88,110 +88,51 @@ static hipError_t launch(hipFunction_t function, struct launch_of what) {
     return result != hipSuccess ? result : record(what.stop, &what);
 }
 
-/* ---- by the exported functions, so that whoever stands in front of them sees the launch again ---- */
+/* ---- by an exported function, so that whoever stands in front of it sees the launch again ---- */
 
-HIP_API hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
-                                   hipStream_t stream);
-HIP_API hipError_t hipLaunchKernel_spt(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
-                                       hipStream_t stream);
-HIP_API hipError_t hipExtLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
-                                      hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags);
 HIP_API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y,
                                          unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                                          unsigned int block_z, unsigned int shared, hipStream_t stream,
                                          void **parameters, void **extra);
 
-/* SIMGPU_HIP_ITSELF=WORD[+WORD...]: through which of its own functions a launch of a host function goes. */
-enum step { OWN, SPT, EXT, MODULE, THREAD, STEPS, MOST_STEPS = 16 };
-static const char *const step_words[STEPS] = {"own", "spt", "ext", "module", "thread"};
-static enum step steps[MOST_STEPS];
-static int step_count;
-static pthread_once_t steps_once = PTHREAD_ONCE_INIT;
-static _Thread_local int steps_taken;
-
-static void read_steps(void) {
-    const char *at = getenv("SIMGPU_HIP_ITSELF");
-    while (at != NULL && *at != '\0' && step_count < MOST_STEPS) {
-        const size_t length = strcspn(at, "+");
-        enum step step = OWN;
-        while (step < STEPS && (strlen(step_words[step]) != length || strncmp(step_words[step], at, length) != 0))
-            step++;
-        if (step == STEPS)
-            sim_say("SIMGPU_HIP_ITSELF: `%.*s` is not own, spt, ext, module or thread", (int)length, at);
-        else
-            steps[step_count++] = step;
-        at += length + (at[length] == '+');
-    }
-}
-
-struct elsewhere {
-    const void *host;
+struct through_module {
     const struct launch_of *what;
-    int taken;
+    hipFunction_t function;
     hipError_t result;
 };
 
-static hipError_t take_step(const void *host, const struct launch_of *what);
-
-static void *go_on(void *argument) {
-    struct elsewhere *const elsewhere = argument;
-    steps_taken = elsewhere->taken;
-    elsewhere->result = take_step(elsewhere->host, elsewhere->what);
+static void *launch_module(void *argument) {
+    struct through_module *const step = argument;
+    const struct launch_of *const what = step->what;
+    step->result =
+        hipModuleLaunchKernel(step->function, what->grid.x, what->grid.y, what->grid.z, what->block.x, what->block.y,
+                              what->block.z, (unsigned int)what->shared, what->stream, what->parameters, NULL);
     return NULL;
 }
 
-static hipError_t in_thread(const void *host, const struct launch_of *what) {
-    struct elsewhere elsewhere = {host, what, steps_taken, hipErrorOutOfMemory};
+/* SIMGPU_HIP_ITSELF=module: a launch of a host function goes through that function, as in ROCm 7; thread: in another thread. */
+static hipError_t through_module(hipFunction_t function, struct launch_of *what, const char *how) {
+    enum { LEGACY = 1, PER_THREAD = 2 };
+    struct through_module step = {what, function, hipErrorOutOfMemory};
     pthread_t thread;
-    if (pthread_create(&thread, NULL, go_on, &elsewhere) == 0)
+    if (what->stream == NULL) /* there it means the legacy stream */
+        what->stream = (hipStream_t)(uintptr_t)(what->per_thread ? PER_THREAD : LEGACY);
+    if (strcmp(how, "thread") != 0)
+        launch_module(&step);
+    else if (pthread_create(&thread, NULL, launch_module, &step) == 0)
         pthread_join(thread, NULL);
-    return elsewhere.result;
-}
-
-static hipError_t by_module(const void *host, const struct launch_of *what) {
-    hipFunction_t function;
-    const hipError_t result = hip_function(host, hip_device_of(what->stream), &function);
-    return result != hipSuccess
-               ? result
-               : hipModuleLaunchKernel(function, what->grid.x, what->grid.y, what->grid.z, what->block.x, what->block.y,
-                                       what->block.z, (unsigned int)what->shared, what->stream, what->parameters, NULL);
+    return step.result;
 }
 
 /* By the host's address for a kernel, on the device of the stream. */
-static hipError_t take_step(const void *host, const struct launch_of *what) {
-    hipError_t result;
-    hipFunction_t function;
-    if (steps_taken == step_count || what->cooperative || what->start || what->stop) {
-        result = hip_function(host, hip_device_of(what->stream), &function);
-        return result != hipSuccess ? result : launch(function, *what);
-    }
-    switch (steps[steps_taken++]) {
-    case OWN:
-        result = hipLaunchKernel(host, what->grid, what->block, what->parameters, what->shared, what->stream);
-        break;
-    case SPT:
-        result = hipLaunchKernel_spt(host, what->grid, what->block, what->parameters, what->shared, what->stream);
-        break;
-    case EXT:
-        result = hipExtLaunchKernel(host, what->grid, what->block, what->parameters, what->shared, what->stream, NULL,
-                                    NULL, 0);
-        break;
-    case MODULE:
-        result = by_module(host, what);
-        break;
-    default:
-        result = in_thread(host, what);
-    }
-    steps_taken--;
-    return result;
-}
-
 static hipError_t launch_host(const void *host, struct launch_of what) {
-    enum { LEGACY = 1, PER_THREAD = 2 };
-    pthread_once(&steps_once, read_steps);
-    if (step_count > 0 && what.stream == NULL) /* the other entry points may mean another stream by NULL */
-        what.stream = (hipStream_t)(uintptr_t)(what.per_thread ? PER_THREAD : LEGACY);
-    return take_step(host, &what);
+    const char *const how = getenv("SIMGPU_HIP_ITSELF");
+    hipFunction_t function;
+    const hipError_t result = hip_function(host, hip_device_of(what.stream), &function);
+    if (result != hipSuccess)
+        return result;
+    return how == NULL || what.cooperative || what.start || what.stop ? launch(function, what)
+                                                                      : through_module(function, &what, how);
 }
 
 /* ---- by each entry point ---- */
@@ -293,54 +234,4 @@ hipError_t hip_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFunction
                              .extra = extra};
     const hipError_t result = read_attributes(config->attrs, config->numAttrs, &what.cooperative);
     return result != hipSuccess ? result : launch(function, what);
-}
-
-/* ---- configured first, launched then ---- */
-
-enum { MOST_ARGUMENTS = 4096 };
-
-static _Thread_local struct {
-    dim3 grid, block;
-    size_t shared, bytes;
-    hipStream_t stream;
-    bool given;
-    uint8_t arguments[MOST_ARGUMENTS];
-} configured;
-
-hipError_t hip_hipConfigureCall(dim3 grid, dim3 block, size_t shared, hipStream_t stream) {
-    const hipError_t result = hip_start();
-    if (result != hipSuccess)
-        return result;
-    configured.grid = grid;
-    configured.block = block;
-    configured.shared = shared;
-    configured.stream = stream;
-    configured.bytes = 0;
-    configured.given = true;
-    return hipSuccess;
-}
-
-hipError_t hip_hipSetupArgument(const void *argument, size_t bytes, size_t offset) {
-    if (!configured.given)
-        return hipErrorMissingConfiguration;
-    if (bytes > MOST_ARGUMENTS || offset > MOST_ARGUMENTS - bytes)
-        return hipErrorInvalidValue;
-    memcpy(configured.arguments + offset, argument, bytes);
-    configured.bytes = offset + bytes > configured.bytes ? offset + bytes : configured.bytes;
-    return hipSuccess;
-}
-
-/* The real one calls the exported function by name, too. */
-hipError_t hip_hipLaunchByPtr(const void *host) {
-    hipFunction_t function;
-    if (!configured.given)
-        return hipErrorMissingConfiguration;
-    configured.given = false;
-    if (hip_function(host, hip_device_of(configured.stream), &function) != hipSuccess)
-        return hipErrorInvalidDeviceFunction;
-    const dim3 grid = configured.grid, block = configured.block;
-    void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, configured.arguments, (void *)LAUNCH_PARAM_BUFFER_SIZE,
-                     &configured.bytes, (void *)LAUNCH_PARAM_END};
-    return hipModuleLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                 (unsigned int)configured.shared, configured.stream, NULL, extra);
 }

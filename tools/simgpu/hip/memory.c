@@ -22,10 +22,3 @@ hipError_t hip_hipMalloc(void **address, size_t bytes) {
 hipError_t hip_hipMallocHost(void **address, size_t bytes) {
     return allocate(address, bytes, on_host);
 }
-
-hipError_t hip_hipFree(void *address) {
-    hipError_t result = hip_ready();
-    if (result == hipSuccess)
-        result = cuMemFree_v2((CUdeviceptr)address);
-    return hip_waited(result);
-}

@@ -1,7 +1,7 @@
 /* The tables of functions through which all of HIP goes.
  *
  * Since 6.1 every function of HIP calls what stands in a table (HipDispatchTable), which ROCm's profilers may be handed and may
- * change. Here 5 does the same, and hands its table to nobody. SIMGPU_HIP_TABLE=register hands them out, once, by
+ * change. SIMGPU_HIP_TABLE=register hands them out, once, by
  * rocprofiler_register_library_api_table() of librocprofiler-register.so.0, where that is installed. Debian's builds of the real
  * runtime do not; AMD's do.
  */
@@ -23,40 +23,26 @@ static hipError_t other(void) {
 
 /* ---- the tables ---- */
 
-#define HIP(at, node, in, name, parameters, ...) [at - 1] = (any_function)table_##name,
-#define HIP_BOTH(at, node, in, at_spt, node_spt, in_spt, name, parameters, ...)                                        \
-    [at - 1] = (any_function)table_##name, [at_spt - 1] = (any_function)table_##name##_spt,
+#define MEMBER(at, name) [at - 1] = (any_function)table_##name,
+#define HIP(at, node, name, ...) MEMBER(at, name)
+#define HIP_BOTH(at, node, at_spt, node_spt, name, ...) MEMBER(at, name) MEMBER(at_spt, name##_spt)
 #define ENGINE HIP
 #define ENGINE_BOTH HIP_BOTH
-#define OTHER(at, node, in, type, name, parameters, ...) [at - 1] = (any_function)table_##name,
-#define COMPILER(...)
+#define CALL HIP
+#define OTHER(at, node, type, name, ...) MEMBER(at, name)
 #define OUTSIDE(...)
 static struct {
     size_t bytes;
     any_function member[MEMBERS];
-} runtime = {0,
+} runtime = {sizeof runtime,
              {
 #include "api.def"
              }};
-#undef HIP
-#undef HIP_BOTH
-#undef ENGINE
-#undef ENGINE_BOTH
-#undef OTHER
-#undef COMPILER
-#define HIP(...)
-#define HIP_BOTH(...)
-#define ENGINE(...)
-#define ENGINE_BOTH(...)
-#define OTHER(...)
-#define COMPILER(at, node, in, type, name, parameters, ...) [at - 1] = (any_function)table_##name,
+/* Of what the code that hipcc makes calls; here it calls that directly. */
 static struct {
     size_t bytes;
-    any_function member[COMPILER_MEMBERS];
-} compiler = {sizeof compiler,
-              {
-#include "api.def"
-              }};
+    any_function member[9];
+} compiler = {sizeof compiler, {NULL}};
 
 static void fill(any_function *members, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -68,7 +54,7 @@ static void fill(any_function *members, size_t count) {
 
 /* What rocprofiler-register wants: 10000 * major + 100 * minor + patch, and who says so. */
 static uint32_t import_version(void) {
-    return hip_major() < 7 ? 60400 : 70200;
+    return 70200;
 }
 
 typedef int register_table(const char *name, uint32_t (*import)(void), uint32_t version, void **tables, uint64_t count,
@@ -82,14 +68,13 @@ static void hand_out(register_table *call, const char *name, void *table) {
 }
 
 static void hand_out_if_asked(void) {
-    runtime.bytes = (size_t)(1 + (hip_major() < 7 ? 474 : 506)) * sizeof(any_function);
     fill(runtime.member, MEMBERS);
-    fill(compiler.member, COMPILER_MEMBERS);
+    fill(compiler.member, sizeof compiler.member / sizeof *compiler.member);
     const char *const text = getenv("SIMGPU_HIP_TABLE");
-    if (hip_major() < 6 || text == NULL || strcmp(text, "off") == 0)
+    if (text == NULL)
         return;
     if (strcmp(text, "register") != 0) {
-        sim_say("SIMGPU_HIP_TABLE: `%s` is neither `register` nor `off`", text);
+        sim_say("SIMGPU_HIP_TABLE: `%s` is not `register`", text);
         return;
     }
     void *const library = dlopen("librocprofiler-register.so.0", RTLD_LAZY | RTLD_GLOBAL);
@@ -109,9 +94,4 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 any_function hip_in_runtime(int position) {
     pthread_once(&once, hand_out_if_asked);
     return runtime.member[position - 1];
-}
-
-any_function hip_in_compiler(int position) {
-    pthread_once(&once, hand_out_if_asked);
-    return compiler.member[position - 1];
 }

@@ -1,6 +1,6 @@
-/* What nvcc's code registers before main: fat binaries, and host addresses that stand for kernels and variables.
+/* What nvcc's code registers before main: fat binaries, and host addresses that stand for kernels.
  *
- * Nothing is told to the driver until a kernel or a variable is used, as with the real runtime's lazy loading.
+ * Nothing is told to the driver until a kernel is used, as with the real runtime's lazy loading.
  */
 #include "../symbols.h"
 #include "runtime.h"
@@ -47,13 +47,13 @@ void __cudaUnregisterFatBinary(void **handle) {
 void __cudaRegisterFunction(void **binary, const char *host, char *device, const char *name, int limit, void *thread,
                             void *block, dim3 *block_size, dim3 *grid_size, int *warp) {
     (void)device, (void)limit, (void)thread, (void)block, (void)block_size, (void)grid_size, (void)warp;
-    add(binary, host, name, 0);
+    add(binary, host, name);
 }
 
+/* Nothing here asks for a variable. */
 void __cudaRegisterVar(void **binary, char *host, char *device, const char *name, int external, size_t bytes,
                        int constant, int global) {
-    (void)device, (void)external, (void)constant, (void)global;
-    add(binary, host, name, bytes != 0 ? bytes : 1);
+    (void)binary, (void)host, (void)device, (void)name, (void)external, (void)bytes, (void)constant, (void)global;
 }
 
 /* Managed variables would be made here. Not zero: done. */
@@ -80,8 +80,6 @@ cudaError_t rt_kernel(const void *function, CUkernel *kernel) {
     struct symbol *const symbol = find(function);
     if (symbol == NULL)
         *kernel = (CUkernel)(uintptr_t)function;
-    else if (symbol->bytes != 0)
-        result = cudaErrorInvalidDeviceFunction;
     else {
         if (symbol->found[0] == NULL)
             result = load(symbol->binary);
@@ -92,20 +90,4 @@ cudaError_t rt_kernel(const void *function, CUkernel *kernel) {
     }
     pthread_mutex_unlock(&lock);
     return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : result;
-}
-
-cudaError_t rt_variable(const void *host, CUdeviceptr *address, size_t *bytes) {
-    cudaError_t result = rt_ready();
-    if (result != cudaSuccess)
-        return result;
-    pthread_mutex_lock(&lock);
-    const struct symbol *const symbol = find(host);
-    if (symbol == NULL || symbol->bytes == 0)
-        result = cudaErrorInvalidSymbol;
-    else
-        result = load(symbol->binary);
-    if (result == cudaSuccess)
-        result = rt_calls[0].cuLibraryGetGlobal(address, bytes, symbol->binary->library, symbol->name);
-    pthread_mutex_unlock(&lock);
-    return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : result;
 }

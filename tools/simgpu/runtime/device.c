@@ -80,23 +80,6 @@ cudaError_t rt_cudaSetDevice(int device) {
     return result;
 }
 
-/* The next call makes everything anew. */
-cudaError_t rt_cudaDeviceReset(void) {
-    int device = 0;
-    cudaError_t result = rt_device(&device);
-    if (result != cudaSuccess || device >= MOST_DEVICES)
-        return result;
-    pthread_mutex_lock(&lock);
-    if (primary[device] != NULL)
-        rt_calls[0].cuDevicePrimaryCtxRelease(device);
-    primary[device] = NULL;
-    pthread_mutex_unlock(&lock);
-    result = rt_calls[0].cuDevicePrimaryCtxReset(device);
-    rt_calls[0].cuCtxSetCurrent(NULL);
-    bound = false;
-    return result;
-}
-
 /* ---- what devices are ---- */
 
 cudaError_t rt_cudaGetDeviceCount(int *count) {

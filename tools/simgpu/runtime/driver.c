@@ -71,14 +71,6 @@ cudaError_t rt_start(void) {
     return state;
 }
 
-cudaError_t rt_cudaDriverGetVersion(int *version) {
-    if (version == NULL)
-        return cudaErrorInvalidValue;
-    *version = 0; /* as the real one says where there is no driver */
-    rt_start();
-    return proc_address != NULL ? rt_calls[0].cuDriverGetVersion(version) : cudaSuccess;
-}
-
 cudaError_t rt_cudaRuntimeGetVersion(int *version) {
     if (version == NULL)
         return cudaErrorInvalidValue;

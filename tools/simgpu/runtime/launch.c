@@ -80,21 +80,6 @@ cudaError_t rt_cudaLaunchCooperativeKernel(bool per_thread, const void *function
                    grid, block);
 }
 
-CUlaunchConfig rt_config(const cudaLaunchConfig_t *config) {
-    return (CUlaunchConfig){
-        .gridDimX = config->gridDim.x,
-        .gridDimY = config->gridDim.y,
-        .gridDimZ = config->gridDim.z,
-        .blockDimX = config->blockDim.x,
-        .blockDimY = config->blockDim.y,
-        .blockDimZ = config->blockDim.z,
-        .sharedMemBytes = (unsigned int)config->dynamicSmemBytes,
-        .hStream = config->stream,
-        .attrs = config->attrs,
-        .numAttrs = config->numAttrs,
-    };
-}
-
 cudaError_t rt_cudaLaunchKernelExC(bool per_thread, const cudaLaunchConfig_t *config, const void *function,
                                    void **arguments) {
     CUfunction kernel;
@@ -103,7 +88,16 @@ cudaError_t rt_cudaLaunchKernelExC(bool per_thread, const cudaLaunchConfig_t *co
     const cudaError_t result = prepare(function, &kernel);
     if (result != cudaSuccess)
         return result;
-    const CUlaunchConfig made = rt_config(config);
-    return explain(rt_calls[per_thread].cuLaunchKernelEx(&made, kernel, arguments, NULL), config->gridDim,
-                   config->blockDim);
+    const dim3 grid = config->gridDim, block = config->blockDim;
+    const CUlaunchConfig made = {grid.x,
+                                 grid.y,
+                                 grid.z,
+                                 block.x,
+                                 block.y,
+                                 block.z,
+                                 (unsigned int)config->dynamicSmemBytes,
+                                 config->stream,
+                                 config->attrs,
+                                 config->numAttrs};
+    return explain(rt_calls[per_thread].cuLaunchKernelEx(&made, kernel, arguments, NULL), grid, block);
 }

@@ -63,29 +63,3 @@ cudaError_t rt_cudaMemcpyAsync(bool per_thread, void *to, const void *from, size
     }
     return cudaErrorInvalidMemcpyDirection;
 }
-
-/* Where in a variable of the device; the other side is the host or the device. */
-static cudaError_t inside(const void *symbol, size_t bytes, size_t offset, char **at) {
-    CUdeviceptr address = 0;
-    size_t size = 0;
-    const cudaError_t result = rt_variable(symbol, &address, &size);
-    if (result == cudaSuccess && (offset > size || bytes > size - offset))
-        return cudaErrorInvalidValue;
-    *at = (char *)(uintptr_t)address + offset;
-    return result;
-}
-
-#define SYMBOL_COPY(call)                                                                                              \
-    char *at = NULL;                                                                                                   \
-    const cudaError_t result = inside(symbol, bytes, offset, &at);                                                     \
-    return result != cudaSuccess ? result : call
-
-cudaError_t rt_cudaMemcpyToSymbol(bool per_thread, const void *symbol, const void *from, size_t bytes, size_t offset,
-                                  enum cudaMemcpyKind kind) {
-    SYMBOL_COPY(rt_cudaMemcpy(per_thread, at, from, bytes, kind));
-}
-
-cudaError_t rt_cudaMemcpyFromSymbol(bool per_thread, void *to, const void *symbol, size_t bytes, size_t offset,
-                                    enum cudaMemcpyKind kind) {
-    SYMBOL_COPY(rt_cudaMemcpy(per_thread, to, at, bytes, kind));
-}

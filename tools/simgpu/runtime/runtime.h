@@ -48,9 +48,5 @@ cudaError_t rt_done(cudaError_t result);
 
 /* binary.c: what nvcc's code registers. */
 cudaError_t rt_kernel(const void *function, CUkernel *kernel);
-cudaError_t rt_variable(const void *symbol, CUdeviceptr *address, size_t *bytes);
-
-/* launch.c */
-CUlaunchConfig rt_config(const cudaLaunchConfig_t *config);
 
 #endif

@@ -26,7 +26,6 @@ typedef CUevent cudaEvent_t;
 typedef CUgraph cudaGraph_t;
 typedef CUgraphNode cudaGraphNode_t;
 typedef CUgraphExec cudaGraphExec_t;
-typedef CUfunction cudaFunction_t;
 typedef CUkernel cudaKernel_t;
 typedef CUlibrary cudaLibrary_t;
 typedef CUuuid cudaUUID_t;

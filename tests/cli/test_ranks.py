@@ -260,13 +260,13 @@ def test_what_is_started_inside_writes_into_the_run_around_it(overlap_run, overl
     """By a script, with and without an overlap-run of its own: another policy, and the same folder once more."""
     again = f"{sys.executable} -m pyshim.cli.run"
     step = " ".join(STENCIL)
-    script = f"{step}; {again} {step}; {again} --report {tmp_path}/r --policy observe {step}"
-    done = overlap_run("--simulate", "h100", "--report", str(tmp_path / "r"), "sh", "-c", script)
+    script = f"{step}; {again} {step}; {again} --report {tmp_path}/r%41 --policy observe {step}"
+    done = overlap_run("--simulate", "h100", "--report", str(tmp_path / "r%41"), "sh", "-c", script)
     assert done.returncode == 0, done.stderr
-    (run,) = runs(tmp_path / "r")
-    answer = json.loads(overlap("report", str(tmp_path / "r"), "--json").stdout)
+    (run,) = runs(tmp_path / "r%41")
+    answer = json.loads(overlap("report", str(tmp_path / "r%41"), "--json").stdout)
     assert [process["policy"] for process in answer["processes"]] == ["default", "default", "observe"]
     assert [start["id"] for start in answer["runs"]] == [run, run]
     assert answer["runs"][0]["command"][:2] == ["sh", "-c"]
-    assert overlap_run("--simulate", "h100", "--report", str(tmp_path / "r"), "true").returncode == 0
-    assert len(runs(tmp_path / "r")) == 2, "and what is started after it does not"
+    assert overlap_run("--simulate", "h100", "--report", str(tmp_path / "r%41"), "true").returncode == 0
+    assert len(runs(tmp_path / "r%41")) == 2, "and what is started after it does not"

@@ -351,6 +351,7 @@ def test_whatever_the_time_the_answer_is_the_best_row_of_its_table(program: Prog
     tries = ("--try", "X=slow,fast", "--try", "Y=1,2")
     answer = program.answer(*tries, "--limit", limit)
     assert below(answer) == [] and answer["answer"] and len(program.runs) == answer["runs"] > 1
+    assert answer["interrupted"] is False, "the time was over"
     if answer["kept"] is None and not answer["sure"]:
         assert answer["tuned"] is answer["use"] is None and "overlap tune --resume tune-1 goes on" in answer["answer"]
     else:

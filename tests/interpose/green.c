@@ -4,15 +4,12 @@
 
 #include "raises.h"
 
-extern int cuCtxCreate_v2(void **, unsigned, int), cuDevicePrimaryCtxReset_v2(int), cuCtxGetCurrent(void **);
 extern int cuDeviceGetDevResource(int, void *, int), cuDevResourceGenerateDesc(void **, const void *, unsigned);
 extern int cuGreenCtxCreate(void **, void *, int, unsigned), cuCtxFromGreenCtx(void **, void *);
 
 int main(int argc, char **argv) {
-    void *primary, *other, *green, *context, *graph, *exec, *description;
+    void *primary = driver_start(), *other, *green, *context, *graph, *exec, *description;
     uint64_t resource[64] = {0};
-    driver_start();
-    good(cuCtxGetCurrent(&primary), "current");
     const bool own = argc > 1 && strcmp(argv[1], "own") == 0;
     if (argc > 1)
         good(cuCtxCreate_v2(&other, 0, 0), "create");

@@ -1,8 +1,6 @@
 /* Captures of so many streams are open at once; when all have ended, the rule goes on. */
 #include "raises.h"
 
-extern int cuGraphDestroy(void *);
-
 enum { MOST = 200 };
 int main(int argc, char **argv) {
     const int count = argc > 1 ? atoi(argv[1]) : 1;

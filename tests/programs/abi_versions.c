@@ -16,7 +16,7 @@ static void *at(const char *name, int version) {
 int main(void) {
     driver_start();
     find = (Find)dlsym(driver_library(), FIRST);
-    void *context = NULL, *module = NULL, *function = NULL;
+    void *context = NULL;
     int (*two)(void **, unsigned, int) = (int (*)(void **, unsigned, int))at("cuCtxCreate", 11030);
     printf("%d\n", two ? two(&context, 0, 0) : -1);
     int (*three)(void **, void *, int, unsigned, int) =
@@ -25,12 +25,7 @@ int main(void) {
     int (*four)(void **, void *, unsigned, int) = (int (*)(void **, void *, unsigned, int))at("cuCtxCreate", 12050);
     printf("%d\n", four ? four(&context, NULL, 0, 0) : -1);
 
-    char *text = ptx_of("k");
-    uint64_t a = 0;
-    uint32_t b = 0;
-    void *parameters[] = {&a, &b};
-    printf("%d\n", CU(cuModuleLoadData)(&module, text) + CU(cuModuleGetFunction)(&function, module, "k"));
-    printf("%d\n", CU(cuLaunchKernel)(function, 4000, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL));
+    printf("%d\n", launch_kernel(kernel_of("k"), 4000, 256, NULL));
     printf("%d\n", CU(cuCtxSynchronize)());
     return 0;
 }

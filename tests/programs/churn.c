@@ -9,8 +9,6 @@
 
 #include <pthread.h>
 
-extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *), cuGraphExecDestroy(void *);
-
 enum { MOST = 64, LAUNCHES = 6 };
 static void *primary, *room;
 static int count, rounds, failed, made;
@@ -77,12 +75,8 @@ int main(int argc, char **argv) {
     pthread_t threads[MOST];
     count = argc > 1 ? atoi(argv[1]) : MOST;
     rounds = argc > 2 ? atoi(argv[2]) : 10;
-    driver_start();
-    void *module;
-    char *text = ptx_of("room");
-    failed += CU(cuDevicePrimaryCtxRetain)(&primary, 0) + CU(cuCtxSetCurrent)(primary);
-    failed += CU(cuModuleLoadData)(&module, text) + CU(cuModuleGetFunction)(&room, module, "room");
-    free(text);
+    primary = driver_start();
+    room = kernel_of("room");
     for (intptr_t i = 0; i < count; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
     for (int i = 0; i < count; i++)

@@ -5,13 +5,10 @@
  * ahead of another one. Thread T is on device T % devices, in its context (T / devices) % contexts; with `none` no context is current in any thread but the
  * first one, which makes the streams beforehand. */
 #define WAY_LINKED
-#define DRIVER_MORE_FILE "driver_streams.h"
 #include "driver.h"
 
 #include <pthread.h>
 #include <sched.h>
-
-extern int cuCtxCreate_v2(void **, unsigned, int);
 
 enum { THREADS = 64, CONTEXTS = 16, NON_BLOCKING = 1, SMALL = 8, LARGE = 24, DRIFT = 1 };
 static struct context {
@@ -45,13 +42,6 @@ static void make_context(struct context *one, int device, int is_primary) {
     free(text);
 }
 
-static void launch(void *kernel, int grid, void *stream) {
-    uint64_t a = 0;
-    uint32_t b = 0;
-    void *parameters[] = {&a, &b};
-    GOOD(cuLaunchKernel(kernel, (unsigned)grid, 1, 1, 256, 1, 1, 0, stream, parameters, NULL));
-}
-
 /* The simulated driver waits for nothing: without any order, one thread would run all of its rounds at once. */
 static int is_ahead(int round) {
     for (int i = 0; i < threads; i++)
@@ -70,8 +60,8 @@ static void *run(void *data) {
             pthread_barrier_wait(&all);
         while (!barrier && !unordered && is_ahead(i))
             sched_yield();
-        launch(me->context->small, SMALL, me->small);
-        launch(me->context->large, LARGE, me->large);
+        GOOD(launch_kernel(me->context->small, SMALL, 256, me->small));
+        GOOD(launch_kernel(me->context->large, LARGE, 256, me->large));
         GOOD(cuStreamSynchronize(me->small));
     }
     __atomic_store_n(&me->round, rounds, __ATOMIC_RELAXED);

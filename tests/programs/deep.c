@@ -1,11 +1,7 @@
 /* A library bound to the driver directly: it asks behind everybody's back. */
-#include <stdint.h>
+#define WAY_LINKED
+#include "driver.h"
 
-extern int cuModuleGetFunction(void **function, void *module, const char *name);
-extern int cuFuncGetAttribute(int *value, int attribute, void *function);
-extern int cuKernelGetAttribute(int *value, int attribute, void *kernel, int device);
-extern int cuFuncSetAttribute(void *function, int attribute, int value);
-extern int cuKernelSetAttribute(int attribute, int value, void *kernel, int device);
 int test_function(void **function, void *module, const char *name);
 int test_attribute(int *value, int attribute, void *handle, int is_kernel, int device);
 int test_set_attribute(const int *value, int attribute, void *handle, int is_kernel, int device);

@@ -10,17 +10,10 @@ void *PyInit_overlapping_plugin(void) {
 
 int launches(int count);
 int launches(int count) {
-    void *context, *module, *function;
-    uint64_t a = 0;
-    uint32_t b = 0;
-    void *parameters[] = {&a, &b};
-    char *text = ptx_of("k");
     int done = 0;
-    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
-        cuModuleLoadData(&module, text) || cuModuleGetFunction(&function, module, "k"))
-        return -1;
-    while (done < count && cuLaunchKernel(function, 4000, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL) == 0)
+    driver_start();
+    void *const function = kernel_of("k");
+    while (done < count && launch_kernel(function, 4000, 256, NULL) == 0)
         done++;
-    free(text);
     return done;
 }

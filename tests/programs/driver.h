@@ -4,7 +4,7 @@
  *   WAY_PROC    by cuGetProcAddress, four arguments, as programs for CUDA 11.3 do
  *   WAY_PROC2   by cuGetProcAddress_v2, no status, as the CUDA runtime does
  * CU(name)(arguments) calls; NULL stands for what an old driver has not (not WAY_LINKED). DRIVER_MORE: with
- * driver_more.h; DRIVER_MORE_FILE: with that.
+ * driver_more.h. kernel_of, launch_kernel: what most programs do.
  */
 #pragma once
 
@@ -35,9 +35,7 @@ typedef struct {
 #define COOPERATIVE_ARGUMENTS                                                                                          \
     (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **)
 
-#if defined DRIVER_MORE_FILE
-#include DRIVER_MORE_FILE
-#elif defined DRIVER_MORE
+#ifdef DRIVER_MORE
 #include "driver_more.h"
 #else
 #define MORE_ENTRIES(X)
@@ -87,6 +85,21 @@ typedef struct {
 #define X(name, asked, version, flags, parameters) extern int name parameters;
 ENTRIES(X)
 #undef X
+/* What only a program that is linked to the driver calls. */
+extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *), cuCtxGetCurrent(void **);
+extern int cuDevicePrimaryCtxRelease_v2(int), cuDevicePrimaryCtxReset_v2(int);
+extern int cuStreamSynchronize(void *), cuStreamQuery(void *), cuStreamDestroy_v2(void *);
+extern int cuStreamWaitEvent(void *, void *, unsigned), cuStreamSetAttribute(void *, int, const void *);
+extern int cuStreamGetAttribute(void *, int, void *), cuStreamCopyAttributes(void *, void *);
+extern int cuEventCreate(void **, unsigned), cuEventRecord(void *, void *), cuEventQuery(void *);
+extern int cuEventSynchronize(void *), cuEventDestroy_v2(void *);
+extern int cuGraphDestroy(void *), cuGraphExecDestroy(void *), cuLaunchHostFunc(void *, void (*)(void *), void *);
+extern int cuMemAlloc_v2(uint64_t *, size_t), cuMemsetD8_v2(uint64_t, unsigned char, size_t);
+extern int cuMemcpyHtoD_v2(uint64_t, const void *, size_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t);
+extern int cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *);
+extern int cuMemcpyDtoHAsync_v2(void *, uint64_t, size_t, void *);
+extern int cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t), cuMemcpyDtoDAsync_v2(uint64_t, uint64_t, size_t, void *);
+extern int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 #define CU(name) name
 static inline void driver_open(void) {}
 
@@ -169,7 +182,26 @@ static inline char *ptx_of(const char *names) {
     return text;
 }
 
-static inline void driver_start(void) {
+/* Kernel NAME of a module of its own; NULL where the driver gives none. */
+static inline void *kernel_of(const char *name) {
+    void *module = NULL, *function = NULL;
+    char *text = ptx_of(name);
+    if (CU(cuModuleLoadData)(&module, text) || CU(cuModuleGetFunction)(&function, module, name))
+        function = NULL;
+    free(text);
+    return function;
+}
+
+/* A launch with what the kernels of ptx_of take. */
+static inline int launch_kernel(void *function, unsigned blocks, unsigned threads, void *stream) {
+    uint64_t a = 0;
+    uint32_t b = 0;
+    void *parameters[] = {&a, &b};
+    return CU(cuLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
+}
+
+/* The context of the first device is current, and returned. */
+static inline void *driver_start(void) {
     void *context = NULL;
     driver_open();
     int result = CU(cuInit)(0);
@@ -181,4 +213,5 @@ static inline void driver_start(void) {
         printf("start: %d\n", result);
         exit(4);
     }
+    return context;
 }

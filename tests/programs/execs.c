@@ -2,32 +2,19 @@
  *   execs chain N    becomes itself N times; launches at the beginning and at the end, and says there what it has open and mapped
  *   execs HOW        fails to become several things, launches, and becomes itself by one of the exec functions, to launch again
  */
+#include "driver.h"
+
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 extern char **environ;
 
 static int launch(void) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW), *context, *module, *function;
-    if (!library)
-        return 1;
-    int (*init)(unsigned) = (int (*)(unsigned))dlsym(library, "cuInit");
-    int (*retain)(void **, int) = (int (*)(void **, int))dlsym(library, "cuDevicePrimaryCtxRetain");
-    int (*load)(void **, const void *) = (int (*)(void **, const void *))dlsym(library, "cuModuleLoadData");
-    int (*get)(void **, void *, const char *) =
-        (int (*)(void **, void *, const char *))dlsym(library, "cuModuleGetFunction");
-    int (*go)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **) =
-        (int (*)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                 void **))dlsym(library, "cuLaunchKernel");
-    return init(0) + retain(&context, 0) + load(&module, "x") + get(&function, module, "k") +
-           go(function, 4000, 1, 1, 256, 1, 1, 0, NULL, NULL, NULL);
+    driver_start();
+    return launch_kernel(kernel_of("k"), 4000, 256, NULL);
 }
 
 static void say(const char *when) {

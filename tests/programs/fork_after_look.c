@@ -3,25 +3,17 @@
  *
  *   fork_after_look [look]
  */
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
+#include "driver.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void *driver;
-#define ASK(name, ...) ((int (*)(__VA_ARGS__))dlsym(driver, #name))
-
 static int child(void) {
-    static const char kernel[] = ".version 7.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
-    void *context, *module, *function;
-    int failed = ASK(cuInit, unsigned)(0) || ASK(cuDevicePrimaryCtxRetain, void **, int)(&context, 0) ||
-                 ASK(cuCtxSetCurrent, void *)(context) ||
-                 ASK(cuModuleLoadData, void **, const void *)(&module, kernel) ||
-                 ASK(cuModuleGetFunction, void **, void *, const char *)(&function, module, "k");
-    for (int i = 0; i < 3 && !failed; i++)
-        failed = ASK(cuLaunchKernel, void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                     void *, void **, void **)(function, 4000, 1, 1, 256, 1, 1, 0, (void *)0, (void *)0, (void *)0);
+    int failed = 0;
+    driver_start();
+    void *const function = kernel_of("k");
+    for (int i = 0; i < 3; i++)
+        failed += launch_kernel(function, 4000, 256, NULL);
     printf("failed: %d\n", failed);
     fflush(stdout);
     return failed;
@@ -29,10 +21,12 @@ static int child(void) {
 
 int main(int argc, char **argv) {
     int version = 0, status = 0;
-    driver = dlopen("libcuda.so.1", RTLD_NOW);
-    if (argc > 1 && strcmp(argv[1], "look") == 0 &&
-        (dlsym(driver, "cuLaunchKernel") == NULL || ASK(cuDriverGetVersion, int *)(&version)))
-        return 2;
+    if (argc > 1 && strcmp(argv[1], "look") == 0) {
+        void *const driver = driver_library();
+        int (*ask)(int *) = (int (*)(int *))dlsym(driver, "cuDriverGetVersion");
+        if (dlsym(driver, "cuLaunchKernel") == NULL || ask(&version))
+            return 2;
+    }
     if (fork() == 0)
         _exit(child());
     wait(&status);

@@ -1,6 +1,6 @@
 /* A child that does nothing, of a parent that has opened a GPU: how much memory of its own it has, in KiB. */
-#include <dlfcn.h>
-#include <stdio.h>
+#include "driver.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,15 +15,7 @@ static long own_memory(void) {
 }
 
 int main(void) {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context;
-    int device;
-    if (!driver)
-        return 2;
-    int (*initialise)(unsigned) = (int (*)(unsigned))dlsym(driver, "cuInit");
-    int (*get)(int *, int) = (int (*)(int *, int))dlsym(driver, "cuDeviceGet");
-    int (*retain)(void **, int) = (int (*)(void **, int))dlsym(driver, "cuDevicePrimaryCtxRetain");
-    if (initialise(0) || get(&device, 0) || retain(&context, device))
-        return 2;
+    driver_start();
     const pid_t child = fork();
     if (child == 0) {
         printf("%ld\n", own_memory());

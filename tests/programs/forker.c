@@ -1,16 +1,15 @@
 /* Children that only exit.
  * forker loader | opening: while another thread is inside dl_iterate_phdr, or in the constructor of a library that it
- *   opens; a child that has not ended after ten seconds is killed and called hanging
+ *   opens; a child that has not ended after 20 s hangs
  * forker raw: a child by a system call that libc does not know of; then the parent ends by _exit
  * gpu, as a second word: the parent has launched before */
 #include "driver.h"
 
+#include "wait_for.h"
+
 #include <link.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static int inside, leave;
 void forker_wait(void);
@@ -34,29 +33,9 @@ static void *loader(void *library) {
     return NULL;
 }
 
-static int wait_for(pid_t child) {
-    int status = 0;
-    for (int i = 0; i < 1000; i++) {
-        if (waitpid(child, &status, WNOHANG) == child)
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        usleep(10000);
-    }
-    kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-    return -1;
-}
-
 static void launch(void) {
-    void *module, *function;
-    uint64_t a = 0;
-    uint32_t b = 0;
-    void *parameters[] = {&a, &b};
-    char *text = ptx_of("k");
     driver_start();
-    int bad = CU(cuModuleLoadData)(&module, text) + CU(cuModuleGetFunction)(&function, module, "k") +
-              CU(cuLaunchKernel)(function, 4000, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL);
-    printf("bad: %d\n", bad);
-    free(text);
+    printf("bad: %d\n", launch_kernel(kernel_of("k"), 4000, 256, NULL));
 }
 
 int main(int argc, char **argv) {

@@ -8,24 +8,16 @@
  *   forks leaf                  that program
  * A child that has not ended after 20 s hangs. Prints what went wrong.
  */
-#include <errno.h>
+#define WAY_LINKED
+#include "driver.h"
+#include "wait_for.h"
+
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 extern char **environ;
-extern int cuInit(unsigned), cuCtxSetCurrent(void *), cuDevicePrimaryCtxRetain(void **, int);
-extern int cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
 static void *module;
 static int stop, failed;
 
@@ -33,8 +25,7 @@ static int launch(int number) {
     char name[24] = "k";
     void *function;
     snprintf(name, sizeof name, "k%d", number);
-    return cuModuleGetFunction(&function, module, name) +
-           cuLaunchKernel(function, 4000, 1, 1, 256, 1, 1, 0, NULL, NULL, NULL);
+    return cuModuleGetFunction(&function, module, name) + launch_kernel(function, 4000, 256, NULL);
 }
 
 static void *work(void *place) {
@@ -46,21 +37,8 @@ static void *work(void *place) {
 }
 
 static int start(void) {
-    void *context;
-    return cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
-           cuModuleLoadData(&module, "x");
-}
-
-static int wait_for(pid_t child) {
-    int status = 0;
-    for (int i = 0; i < 20000; i++) {
-        if (waitpid(child, &status, WNOHANG) == child)
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        usleep(1000);
-    }
-    kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-    return -1;
+    driver_start();
+    return cuModuleLoadData(&module, "x");
 }
 
 static int spawn(char **leaf) {

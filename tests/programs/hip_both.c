@@ -15,11 +15,9 @@ static void *cuda[2], *hip[2]; /* k, communication */
 static void *cuda_streams[2], *hip_streams[2];
 
 static int start_cuda(void) {
-    void *context = NULL, *module = NULL;
-    int bad = CU(cuInit)(0) + CU(cuDevicePrimaryCtxRetain)(&context, 0) + CU(cuCtxSetCurrent)(context);
-    char *text = ptx_of("k," NCCL);
-    bad += CU(cuModuleLoadData)(&module, text);
-    bad += CU(cuModuleGetFunction)(&cuda[0], module, "k") + CU(cuModuleGetFunction)(&cuda[1], module, NCCL);
+    int bad = 0;
+    driver_start();
+    cuda[0] = kernel_of("k"), cuda[1] = kernel_of(NCCL);
     for (int i = 0; i < 2; i++)
         bad += CU(cuStreamCreateWithPriority)(&cuda_streams[i], 1, 0);
     return bad;
@@ -45,8 +43,7 @@ int main(int argc, char **argv) {
         const int comm = strstr(argv[i], "-comm") != NULL;
         const uint32_t blocks = comm ? COMMUNICATION : BLOCKS;
         printf("%s: %d\n", argv[i],
-               argv[i][0] == 'c' ? CU(cuLaunchKernel)(cuda[comm], blocks, 1, 1, CUDA_THREADS, 1, 1, 0,
-                                                      cuda_streams[comm], parameters, NULL)
+               argv[i][0] == 'c' ? launch_kernel(cuda[comm], blocks, CUDA_THREADS, cuda_streams[comm])
                                  : hipModuleLaunchKernel(hip[comm], blocks, 1, 1, HIP_THREADS, 1, 1, 0,
                                                          hip_streams[comm], parameters, NULL));
     }

@@ -17,30 +17,24 @@
  * Works until COUNT signals have been handled; `step`, `locked`: COUNT times; `others`: for COUNT milliseconds of processor time;
  * then launches AFTER times undisturbed. Prints what went wrong, and on stderr how much was done.
  */
+#define WAY_LINKED
+#include "driver.h"
+#include "trap.h"
+
 #include <errno.h>
 #include <execinfo.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
-
-extern int cuInit(unsigned), cuCtxSetCurrent(void *), cuDevicePrimaryCtxRetain(void **, int);
-extern int cuDevicePrimaryCtxRelease_v2(int), cuModuleLoadData(void **, const void *), cuModuleUnload(void *);
-extern int cuModuleGetFunction(void **, void *, const char *), cuStreamCreate(void **, unsigned);
-extern int cuStreamSynchronize(void *), cuStreamDestroy_v2(void *);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
 
 #ifndef SS_AUTODISARM
 #define SS_AUTODISARM (1U << 31)
 #endif
 
-enum { KERNELS = 64, FRAMES = 32, LARGE = 3000, RED_ZONE = 128, AFTER = 100000, STACK = 1 << 18 };
+enum { KERNELS = 64, FRAMES = 32, LARGE = 3000, AFTER = 100000, STACK = 1 << 18 };
 static const char *work_is, *handler_does, *source;
 static char *memory; /* of three stacks: one below that of the thread, that, and one above */
 static int stack_used = -1, count, steps_made;
@@ -56,7 +50,7 @@ static void add(int wrong) {
 
 static int launch(void *function, unsigned blocks, unsigned threads, void *on) {
     __atomic_fetch_add(&launched, 1, __ATOMIC_RELAXED);
-    return cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, on, NULL, NULL);
+    return launch_kernel(function, blocks, threads, on);
 }
 
 static int visit(struct dl_phdr_info *object, size_t size, void *count) {
@@ -127,25 +121,6 @@ static int walks(int step) {
     return walk();
 }
 
-/* Beside the red zone, where the compiler may keep something. */
-static inline __attribute__((always_inline)) void trap(int on) {
-#ifdef __x86_64__
-    if (on)
-        __asm__ volatile(
-            "lea %c0(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tlea %c1(%%rsp), %%rsp" ::"i"(-RED_ZONE),
-            "i"(RED_ZONE)
-            : "cc", "memory");
-    else
-        __asm__ volatile(
-            "lea %c0(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\tlea %c1(%%rsp), %%rsp" ::"i"(
-                -RED_ZONE),
-            "i"(RED_ZONE)
-            : "cc", "memory");
-#else
-    (void)on;
-#endif
-}
-
 static int milliseconds(void) {
     struct timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -166,12 +141,12 @@ static void *run(void *unused) {
     struct sigaction action = {.sa_handler = handle, .sa_flags = stack_used >= 0 ? SA_ONSTACK : 0};
     const int by_steps = strcmp(source, "step") == 0;
     int (*work)(int) = NULL;
-    void *context, *module;
+    void *module;
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         if (strcmp(work_is, works[i].name) == 0)
             work = works[i].run;
-    if (!work || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
-        cuModuleLoadData(&module, "x") || cuStreamCreate(&stream, 1) || cuStreamCreate(&beside, 1))
+    driver_start();
+    if (!work || cuModuleLoadData(&module, "x") || cuStreamCreate(&stream, 1) || cuStreamCreate(&beside, 1))
         exit(3);
     for (int i = 0; i < KERNELS; i++) {
         char name[16];

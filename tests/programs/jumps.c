@@ -51,14 +51,12 @@ API int cuStreamSynchronize(void *stream) {
 
 #else
 
+#define WAY_LINKED
+#include "driver.h"
+
 #include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
 
-extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *), cuStreamSynchronize(void *);
-extern int cuStreamCreate(void **, unsigned), cuStreamDestroy_v2(void *), cuStreamGetPriority(void *, int *);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
 extern int jumps_from(int call);
 static sigjmp_buf back;
 static void *k, *small, *large;
@@ -70,8 +68,8 @@ static void leave(int number) {
 static int work(int rounds) {
     int bad = 0;
     for (int i = 0; i < rounds; i++) {
-        bad += cuLaunchKernel(k, 4000, 1, 1, 256, 1, 1, 0, large, NULL, NULL);
-        bad += cuLaunchKernel(k, 8, 1, 1, 256, 1, 1, 0, small, NULL, NULL) + cuStreamSynchronize(small);
+        bad += launch_kernel(k, 4000, 256, large);
+        bad += launch_kernel(k, 8, 256, small) + cuStreamSynchronize(small);
     }
     return bad;
 }

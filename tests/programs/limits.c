@@ -41,16 +41,12 @@ int main(int argc, char **argv) {
     pthread_t threads[THREADS];
     setting = argc > 1 && strcmp(argv[1], "set") == 0;
     kernels = setting ? 1 : ROUNDS;
-    driver_start();
-    cuDevicePrimaryCtxRetain(&context, 0);
+    context = driver_start();
     for (int i = 0; i < kernels; i++) {
-        char name[32], *text;
-        void *module;
+        char name[32];
         snprintf(name, sizeof name, "k%d", i);
-        text = ptx_of(name);
-        failed += cuModuleLoadData(&module, text) + cuModuleGetFunction(&functions[i], module, name);
+        functions[i] = kernel_of(name);
         failed += cuFuncSetAttribute(functions[i], 8, ASKED);
-        free(text);
     }
     pthread_barrier_init(&barrier, NULL, THREADS);
     for (intptr_t i = 0; i < THREADS; i++)

@@ -4,15 +4,12 @@
  * Each thread launches every kernel with every dynamic size and four grids, three times; no thread ends before all have launched.
  * Prints how many launches were made, and how often the driver was asked about kernels during the last round. killed: by SIGKILL.
  */
+#define WAY_LINKED
+#include "driver.h"
+
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
 extern long many_asked(void);
 
 enum { MOST = 1 << 17, ROUNDS = 3, GRIDS = 4, SIZE = 16 };

@@ -5,15 +5,8 @@
  * so many modules are ALIVE at a time, and the oldest one is unloaded first. Prints what went wrong; on stderr the memory
  * that COUNT modules have added to the process, in KiB.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-extern int cuInit(unsigned), cuCtxSetCurrent(void *), cuDevicePrimaryCtxRetain(void **, int);
-extern int cuModuleLoadData(void **, const void *), cuModuleUnload(void *);
-extern int cuModuleGetFunction(void **, void *, const char *), cuStreamCreate(void **, unsigned);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
+#define WAY_LINKED
+#include "driver.h"
 
 enum { MOST = 1 << 14, DIGITS = 10 };
 static void *modules[MOST];
@@ -32,15 +25,15 @@ static long resident(void) {
 }
 
 int main(int argc, char **argv) {
-    void *context, *stream, *function;
+    void *stream, *function;
     long before = 0;
     int bad = 0;
     if (argc != 5)
         return 2;
     const int warm = atoi(argv[1]), count = atoi(argv[2]), length = atoi(argv[3]), alive = atoi(argv[4]);
     memset(name, 'n', (size_t)length);
-    if (alive < 1 || alive > MOST || length < DIGITS || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) ||
-        cuCtxSetCurrent(context) || cuStreamCreate(&stream, 1))
+    driver_start();
+    if (alive < 1 || alive > MOST || length < DIGITS || cuStreamCreate(&stream, 1))
         return 3;
     for (int i = 0; i < warm + count; i++) {
         void **const module = &modules[i % alive];
@@ -50,7 +43,7 @@ int main(int argc, char **argv) {
             bad += cuModuleUnload(*module);
         snprintf(name + length - DIGITS, DIGITS + 1, "%0*d", DIGITS, i);
         bad += cuModuleLoadData(module, "x") + cuModuleGetFunction(&function, *module, name);
-        bad += cuLaunchKernel(function, 4, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+        bad += launch_kernel(function, 4, 128, stream);
     }
     fprintf(stderr, "grown: %ld\n", resident() - before);
     for (int i = 0; i < alive; i++)

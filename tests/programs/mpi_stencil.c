@@ -8,11 +8,9 @@
 #include <mpi.h>
 
 #define WAY_LINKED
-#define DRIVER_MORE_FILE "driver_streams.h"
 #include "driver.h"
 
-extern int cuMemAllocHost_v2(void **, size_t), cuMemcpyDtoHAsync_v2(void *, uint64_t, size_t, void *),
-    cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *);
+extern int cuMemAllocHost_v2(void **, size_t);
 
 enum {
     POINTS = 64 * 64,
@@ -38,13 +36,6 @@ static void good(int result, const char *what) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void launch(void *kernel, unsigned blocks, void *stream) {
-    uint64_t a = planes[FIRST];
-    uint32_t b = POINTS;
-    void *parameters[] = {&a, &b};
-    good(CU(cuLaunchKernel)(kernel, blocks, 1, 1, 256, 1, 1, 0, stream, parameters, NULL), "cuLaunchKernel");
-}
-
 static void exchange(void) {
     const int low = (rank + ranks - 1) % ranks, high = (rank + 1) % ranks;
     MPI_Sendrecv(sent[0], POINTS, MPI_DOUBLE, low, 0, received[1], POINTS, MPI_DOUBLE, high, 0, MPI_COMM_WORLD,
@@ -58,11 +49,11 @@ static void iterate(void) {
     good(CU(cuStreamWaitEvent)(halo, computed, 0), "cuStreamWaitEvent");
     for (int i = 0; i < 2; i++) {
         const uint64_t edge = planes[i ? LAST : FIRST];
-        launch(boundary, BOUNDARY_BLOCKS, halo);
+        good(launch_kernel(boundary, BOUNDARY_BLOCKS, 256, halo), "boundary");
         good(CU(cuMemcpyDtoDAsync_v2)(edge, planes[i ? GHOST_LOW : GHOST_HIGH], plane_bytes, halo), "cuMemcpyDtoD");
         good(cuMemcpyDtoHAsync_v2(sent[i], edge, plane_bytes, halo), "cuMemcpyDtoH");
     }
-    launch(interior, INTERIOR_BLOCKS, compute);
+    good(launch_kernel(interior, INTERIOR_BLOCKS, 256, compute), "interior");
     good(CU(cuStreamSynchronize)(halo), "cuStreamSynchronize");
     exchange();
     for (int i = 0; i < 2; i++)
@@ -72,13 +63,8 @@ static void iterate(void) {
 }
 
 static void open_all(void) {
-    void *module;
-    char *const text = ptx_of("stencil_interior,stencil_boundary");
     driver_start();
-    good(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
-    free(text);
-    good(CU(cuModuleGetFunction)(&interior, module, "stencil_interior"), "stencil_interior");
-    good(CU(cuModuleGetFunction)(&boundary, module, "stencil_boundary"), "stencil_boundary");
+    interior = kernel_of("stencil_interior"), boundary = kernel_of("stencil_boundary");
     good(CU(cuStreamCreate)(&compute, NON_BLOCKING), "cuStreamCreate");
     good(CU(cuStreamCreate)(&halo, NON_BLOCKING), "cuStreamCreate");
     good(CU(cuEventCreate)(&computed, NO_TIMING), "cuEventCreate");

@@ -1,8 +1,8 @@
 /* A library that launches kernels and creates streams on its own, as communication libraries do; it is linked to the
  * driver. */
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
-extern int cuStreamCreate(void **, unsigned), cuStreamCreateWithPriority(void **, unsigned, int);
+#define WAY_LINKED
+#include "driver.h"
+
 extern int cuGreenCtxStreamCreate(void **, void *, unsigned, int);
 int test_launch(void *, unsigned, unsigned, unsigned, void *, void **);
 int test_stream(void **);

@@ -1,8 +1,4 @@
 /* A program that looks for the driver before it uses it: by a weak symbol, and by dlsym. */
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #pragma weak cuInit
 #pragma weak cuLaunchKernel
 #pragma weak cuLaunchKernelEx
@@ -11,16 +7,8 @@
 #pragma weak cuModuleUnload
 #pragma weak cuStreamCreate
 #pragma weak cuFuncSetAttribute
-extern int cuInit(unsigned);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
-extern int cuLaunchKernelEx(const void *, void *, void **, void **);
-extern int cuLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                     void *, void **);
-extern int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
-extern int cuModuleUnload(void *);
-extern int cuStreamCreate(void **, unsigned);
-extern int cuFuncSetAttribute(void *, int, int);
+#define WAY_LINKED
+#include "driver.h"
 
 int main(void) {
     static const char *const names[] = {"cuInit", "cuLaunchKernel", "cuLaunchKernelEx_ptsz", "cuGetProcAddress",
@@ -35,11 +23,11 @@ int main(void) {
         printf("not linked\n");
         return 0;
     }
-    static const uint32_t config[16] = {1, 1, 1, 1, 1, 1};
+    static const Config config = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
     void *out = NULL;
     for (int i = 0; i < 2; i++)
         printf("%d %d %d %d %d %d %d %d\n", cuInit(0), cuLaunchKernel(&out, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
-               cuLaunchKernelEx(config, &out, NULL, NULL),
+               cuLaunchKernelEx(&config, &out, NULL, NULL),
                cuLaunchCooperativeKernel(&out, 1, 1, 1, 1, 1, 1, 0, NULL, NULL),
                cuGetProcAddress_v2("cuInit", &out, 12000, 0, NULL), cuModuleUnload(&out), cuStreamCreate(&out, 0),
                cuFuncSetAttribute(&out, 8, 1));

@@ -6,18 +6,12 @@
  * wrong and how many calls the real-time thread made; on stderr how many launches were made, and the processor time of a
  * call of the real-time thread in nanoseconds: in the mean, and at most. Ends with 77 where the system refuses the priority.
  */
+#define WAY_LINKED
+#include "driver.h"
+
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
-
-extern int cuInit(unsigned), cuCtxSetCurrent(void *), cuDevicePrimaryCtxRetain(void **, int);
-extern int cuModuleLoadData(void **, const void *), cuModuleUnload(void *);
-extern int cuModuleGetFunction(void **, void *, const char *), cuStreamCreate(void **, unsigned);
-extern int cuStreamSynchronize(void *), cuStreamQuery(void *), cuStreamDestroy_v2(void *);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
 
 enum { MOST = 64, LAUNCHES = 30, PRIORITY = 50, PERIOD = 200000, REFUSED = 77 };
 static int realtime, calls, stop, bad, launched;
@@ -25,7 +19,7 @@ static void *context;
 
 static int launch(void *function, unsigned blocks, void *stream) {
     __atomic_fetch_add(&launched, 1, __ATOMIC_RELAXED);
-    return cuLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+    return launch_kernel(function, blocks, 128, stream);
 }
 
 static void *work(void *unused) {
@@ -70,8 +64,10 @@ int main(int argc, char **argv) {
         return 2;
     realtime = atoi(argv[1]), calls = atoi(argv[3]);
     const int count = atoi(argv[2]);
-    if (stay_on_one_core() || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
-        cuStreamCreate(&stream, 1) || cuModuleGetFunction(&function, NULL, "k"))
+    if (stay_on_one_core())
+        return 3;
+    context = driver_start();
+    if (cuStreamCreate(&stream, 1) || cuModuleGetFunction(&function, NULL, "k"))
         return 3;
     bad += launch(function, 4, stream);
     for (int i = 0; i < count; i++)

@@ -38,7 +38,7 @@ static int number(int index) {
     return index < word_count ? atoi(words[index]) : 0;
 }
 
-static void *kernel_of(const char *name) {
+static void *find_kernel(const char *name) {
     for (int i = 0; i < kernel_count; i++)
         if (strcmp(kernels[i].name, name) == 0)
             return kernels[i].handle;
@@ -151,7 +151,7 @@ static int run(const char *verb, const char *rest) {
             printf("%s\n", dlerror());
     } else if (strcmp(verb, "launch") == 0) {
         for (; repeat > 0; repeat--)
-            result |= launch(words[0], kernel_of(words[1]), (unsigned)number(2), (size_t)number(3), streams[number(4)]);
+            result |= launch(words[0], find_kernel(words[1]), (unsigned)number(2), (size_t)number(3), streams[number(4)]);
         repeat = 1;
     } else if (strcmp(verb, "repeat") == 0) {
         repeat = number(0);
@@ -164,7 +164,7 @@ static int run(const char *verb, const char *rest) {
         result = load(rest);
     } else if (strcmp(verb, "symbol") == 0 || strcmp(verb, "dlsym") == 0) {
         for (; repeat > 0; repeat--)
-            result |= by_driver(*verb == 'd', kernel_of(words[0]), (unsigned)number(1));
+            result |= by_driver(*verb == 'd', find_kernel(words[0]), (unsigned)number(1));
         repeat = 1;
     } else if (strcmp(verb, "of") == 0) {
         int priority = 99;
@@ -172,7 +172,7 @@ static int run(const char *verb, const char *rest) {
         printf("priority %d\n", priority);
     } else if (strcmp(verb, "threads") == 0) {
         task.count = number(1);
-        task.kernel = kernel_of(words[2]);
+        task.kernel = find_kernel(words[2]);
         result = threads(number(0));
     } else if (strcmp(verb, "sync") == 0) {
         result = cudaDeviceSynchronize();

@@ -8,22 +8,16 @@
  *              altstack: as timers, on a stack of 16 KiB with nothing below it
  * Launches KERNELS kernels for the first time, each with two grids. Prints what went wrong, and how often signals came.
  */
+#define WAY_LINKED
+#include "driver.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern int cuInit(unsigned), cuCtxSetCurrent(void *), cuDevicePrimaryCtxRetain(void **, int);
-extern int cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
 
 enum { MINE = 1234 };
 static const char *handler_does;
@@ -43,8 +37,7 @@ static int launch(int number, unsigned blocks) {
         name[at++] = (char)('0' + number / divisor % 10);
     name[at] = 0;
     errno = MINE;
-    int failed = cuModuleGetFunction(&function, module, name) +
-                 cuLaunchKernel(function, blocks, 1, 1, 256, 1, 1, 0, NULL, NULL, NULL);
+    int failed = cuModuleGetFunction(&function, module, name) + launch_kernel(function, blocks, 256, NULL);
     return failed + (errno != MINE);
 }
 
@@ -103,7 +96,6 @@ int main(int argc, char **argv) {
     handler_does = argv[1];
     const char *source = argv[2];
     const int kernels = atoi(argv[3]);
-    void *context;
     pthread_t sender;
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
     const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
@@ -113,8 +105,8 @@ int main(int argc, char **argv) {
     for (int signal = 1; signal < 32; signal++)
         if (signal == SIGALRM || signal == SIGPROF || signal == SIGUSR1)
             sigaction(signal, &action, NULL);
-    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
-        cuModuleLoadData(&module, "x"))
+    driver_start();
+    if (cuModuleLoadData(&module, "x"))
         return 3;
     bad += launch(0, 4000); /* what interrupts the making of the page is counted where nobody sees it */
     if (strcmp(source, "thread") == 0) {

@@ -8,15 +8,15 @@
  * Against the drivers that do nothing (tools/bench/null_driver.c; -DHIP: null_hip.c), so that all state is the library's. Prints how
  * many launches were made, and how many of them came with another size than they may.
  */
+#define WAY_LINKED
+#include "driver.h"
+#include "trap.h"
+
 #include <link.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <ucontext.h>
 
-enum { KERNELS = 256, THREADS = 128, BLOCKS = 8192, BEFORE = 64, OFTEN = 61, RED_ZONE = 128, STRIDE = 7, FAR = 41 };
+enum { KERNELS = 256, THREADS = 128, BLOCKS = 8192, BEFORE = 64, OFTEN = 61, STRIDE = 7, FAR = 41 };
 
 static volatile sig_atomic_t launched, communication;
 static long steps, phase;  /* of `streams`: how many more steps before the signal */
@@ -48,28 +48,17 @@ static void begin(void) {
 }
 static void live(void) {}
 #else
-extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *), cuStreamCreate(void **, unsigned),
-    cuStreamSynchronize(void *), cuStreamDestroy_v2(void *), cuEventRecord(void *, void *),
-    cuStreamWaitEvent(void *, void *, unsigned);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                          void **);
-struct config {
-    unsigned grid[3], block[3], shared, pad;
-    void *stream, *attributes;
-    unsigned count, pad2;
-};
-extern int cuLaunchKernelEx(const struct config *, void *, void **, void **);
 static void *functions[KERNELS + 1];
 
 static void make(int i, const char *name) {
     cuModuleGetFunction(&functions[i], NULL, name);
 }
 static void launch(int kernel, unsigned blocks, void *stream, int other) {
-    const struct config config = {.grid = {blocks, 1, 1}, .block = {THREADS, 1, 1}, .stream = stream};
+    const Config config = {.grid = {blocks, 1, 1}, .block = {THREADS, 1, 1}, .stream = stream};
     if (other)
         cuLaunchKernelEx(&config, functions[kernel], NULL, NULL);
     else
-        cuLaunchKernel(functions[kernel], blocks, 1, 1, THREADS, 1, 1, 0, stream, NULL, NULL);
+        launch_kernel(functions[kernel], blocks, THREADS, stream);
     launched++;
 }
 static void begin(void) {
@@ -121,21 +110,6 @@ static int is_ours(struct dl_phdr_info *object, size_t size, void *unused) {
             from = start, to = start + object->dlpi_phdr[i].p_memsz;
     }
     return 1;
-}
-
-/* Beside the red zone, where the compiler may keep something. */
-static inline __attribute__((always_inline)) void trap(int on) {
-    if (on)
-        __asm__ volatile(
-            "lea %c0(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tlea %c1(%%rsp), %%rsp" ::"i"(-RED_ZONE),
-            "i"(RED_ZONE)
-            : "cc", "memory");
-    else
-        __asm__ volatile(
-            "lea %c0(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\tlea %c1(%%rsp), %%rsp" ::"i"(
-                -RED_ZONE),
-            "i"(RED_ZONE)
-            : "cc", "memory");
 }
 
 int main(int argc, char **argv) {

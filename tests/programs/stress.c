@@ -38,8 +38,7 @@ static void *work(void *number) {
 
 int main(void) {
     pthread_t threads[THREADS];
-    driver_start();
-    CU(cuDevicePrimaryCtxRetain)(&context, 0);
+    context = driver_start();
     for (intptr_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
     for (int i = 0; i < THREADS; i++) {

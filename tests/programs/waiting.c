@@ -25,27 +25,19 @@
  *   Z:D        reset device D
  */
 #define WAY_LINKED
-#define DRIVER_MORE_FILE "driver_streams.h"
 #include "driver.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute(void *, int, void *),
-    cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *),
-    cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t),
-    cuCtxGetCurrent(void **), cuDevicePrimaryCtxReset_v2(int), cuGraphGetNodes(void *, void **, size_t *),
+extern int cuGraphGetNodes(void *, void **, size_t *), cuGraphExecUpdate_v2(void *, void *, void *),
     cuGraphInstantiate_v2(void **, void *, void **, char *, size_t),
-    cuGraphInstantiateWithParams(void **, void *, void *), cuGraphExecDestroy(void *),
-    cuGraphExecUpdate_v2(void *, void *, void *), cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *),
-    cuMemcpyDtoHAsync_v2(void *, uint64_t, size_t, void *);
+    cuGraphInstantiateWithParams(void **, void *, void *);
 
 enum { MOST = 40, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8, NODE_PRIORITIES = 8 };
 static void *streams[MOST], *events[MOST], *k, *j, *l, *comm, *exec, *updated, *capturing, *own_context, *left;
-static uint64_t a, memory;
-static uint32_t b;
-static void *parameters[] = {&a, &b};
+static uint64_t memory;
 
 static int bad;
 static void good(int result, const char *word) {
@@ -146,12 +138,8 @@ static int go_to(int number) {
     return 0;
 }
 
-static int launch_on(void *kernel, void *on, int blocks) {
-    return CU(cuLaunchKernel)(kernel, (unsigned)blocks, 1, 1, 256, 1, 1, 0, on, parameters, NULL);
-}
-
 static int launch(void *kernel, int number, int blocks) {
-    return launch_on(kernel, stream(number), blocks);
+    return launch_kernel(kernel, (unsigned)blocks, 256, stream(number));
 }
 
 /* A reader of a priority, while this thread goes on. */
@@ -204,7 +192,7 @@ static void *launch_often(void *data) {
     struct crowd *const crowd = data;
     good(CU(cuCtxSetCurrent)(crowd->context), "cuCtxSetCurrent");
     for (int i = 0; i < crowd->count; i++)
-        good(launch_on(crowd->kernel, crowd->stream, 4), "thread");
+        good(launch_kernel(crowd->kernel, 4, 256, crowd->stream), "thread");
     pthread_barrier_wait(&crowd->all);
     return NULL;
 }

@@ -16,16 +16,14 @@ int call(void) {
     return cuEventCreate(&event, 0);
 }
 #elif defined USER
-extern int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
-extern int cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamQuery(void *);
-extern int cuCtxSynchronize(void), cuModuleUnload(void *), cuEventRecord(void *, void *), cuEventQuery(void *);
-extern int cuEventSynchronize(void *), cuStreamWaitEvent(void *, void *, unsigned), cuEventCreate(void **, unsigned);
+#define WAY_LINKED
+#include "driver.h"
 int first(void);
 int first(void) {
-    void *context, *stream;
-    const int result = cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
-                       cuStreamCreate(&stream, 1) || cuStreamSynchronize(stream) || cuStreamQuery(stream) ||
-                       cuCtxSynchronize();
+    void *stream;
+    driver_start();
+    const int result =
+        cuStreamCreate(&stream, 1) || cuStreamSynchronize(stream) || cuStreamQuery(stream) || cuCtxSynchronize();
     cuModuleUnload(0), cuEventRecord(0, stream), cuEventQuery(0), cuEventSynchronize(0); /* refused */
     cuStreamWaitEvent(stream, 0, 0);
     return result;

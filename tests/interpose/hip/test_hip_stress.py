@@ -20,8 +20,7 @@ KERNELS = ("gemm", "asked_gemm", "elementwise", "ncclDevKernel_Generic_2")
 def test_threads_that_do_everything(world: World, hip: Hip, tmp_path: Path) -> None:
     code = tmp_path / "kernels"
     code.write_bytes(image([Kernel(k, vgprs=256, agprs=8, static_shared=8192, max_threads=256) for k in KERNELS]))
-    flags = (*FLAGS, f'-DRUNTIME="{runtime("7").name}"')
-    program = world.build("stress-hip", "../fuzz/stress_hip.c", *flags, link=[runtime("7")])
+    program = world.build("stress-hip", "../fuzz/stress.c", "-DON_HIP", *FLAGS, link=[runtime("7")])
     done = hip([*THREADS_AND_ROUNDS.split(), code], POLICY, program=program, env={"SIMGPU_MULTIPROCESSORS": "4"})
     made_are_counted(done, 2)
     assert done.totals["shaped"] > 0 and done.totals["refused"] == done.totals["raised"] == 0

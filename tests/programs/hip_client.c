@@ -15,7 +15,7 @@
  *   fork .. join          the words between them in a child       thread .. end_thread  in a thread
  *   exec                  the rest in a new program
  *   default=NAME          what dlsym(RTLD_DEFAULT) answers
- * Built with -DPLUGIN it is a library whose plugin_main() does it.
+ * Built with -Dmain=plugin_main it is a library (plugin_host.c).
  */
 #include "hip_client.h"
 
@@ -336,14 +336,8 @@ static void do_words(char **words) {
     }
 }
 
-#ifdef PLUGIN
-__attribute__((visibility("default"))) void plugin_main(char **words) {
-    do_words(words);
-}
-#else
 int main(int argc, char **argv) {
     self = argv[0];
     do_words(argv + (argc > 0));
     return 0;
 }
-#endif

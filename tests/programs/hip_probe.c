@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 int main(int argc, char **argv) {
-    (void)argc;
     void *opened = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
     int (*init)(unsigned) = opened ? (int (*)(unsigned))dlsym(opened, "hipInit") : NULL;
     struct link_map *map = NULL;
@@ -18,9 +17,6 @@ int main(int argc, char **argv) {
     /* Not where it still is. */
     mmap(place, 1 << 12, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     opened = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
-    void (*run)(char **) = opened ? (void (*)(char **))dlsym(opened, "plugin_main") : NULL;
-    if (!run)
-        return 3;
-    run(argv + 3);
-    return 0;
+    int (*run)(int, char **) = opened ? (int (*)(int, char **))dlsym(opened, "plugin_main") : NULL;
+    return run ? run(argc - 2, argv + 2) : 3;
 }

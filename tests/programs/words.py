@@ -255,7 +255,7 @@ class Case:
             if self.program == "past":
                 words.insert(0, str(self.world.plugin(more.get("version", "7"))))
                 more["program"] = self.world.host()
-                env["HIP_DEEPBIND"] = "1"
+                env["PLUGIN_DEEPBIND"] = "1"
             elif self.program.startswith("@"):
                 more["program"] = self.paths(self.program)
             runs = [lambda: self.hip(words, None, preload=others, env=env, **more)]

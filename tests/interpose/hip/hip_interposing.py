@@ -82,10 +82,10 @@ class World:
     def plugin(self, version: str = "7", way: str = "symbol") -> Path:
         link = [runtime(version)] if way == "symbol" else []
         name = f"plugin-{version}-{way}.so"
-        return self.build.library(name, "hip_client.c", "-DPLUGIN", *self._flags(version, way), link=link)
+        return self.build.library(name, "hip_client.c", "-Dmain=plugin_main", *self._flags(version, way), link=link)
 
     def host(self) -> Path:
-        return self.build("hip-host", "hip_host.c")
+        return self.build("plugin-host", "plugin_host.c")
 
     def comm(self, name: str = "librccl.so.1") -> Path:
         return self.build.library(name, "hip_comm.c", link=[runtime("7")])

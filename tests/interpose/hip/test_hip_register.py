@@ -65,9 +65,9 @@ def test_it_hands_us_the_table(
 ) -> None:
     """A library that is bound past us is seen by the table."""
     build = Build(tmp_path)
-    host = build("hip-host-real", "hip_host.c", "-Wl,--disable-new-dtags", *loader(real))
-    plugin = build.library("hip-plugin-real.so", "hip_client.c", "-DPLUGIN", *FLAGS, link=[runtime("7")])
-    past = {"words": [plugin, *words], "program": host, "env": {**env, "HIP_DEEPBIND": "1"}}
+    host = build("plugin-host-real", "plugin_host.c", "-Wl,--disable-new-dtags", *loader(real))
+    plugin = build.library("hip-plugin-real.so", "hip_client.c", "-Dmain=plugin_main", *FLAGS, link=[runtime("7")])
+    past = {"words": [plugin, *words], "program": host, "env": {**env, "PLUGIN_DEEPBIND": "1"}}
     shaped_once(hip(policy=ONE, **past), hip(**past))
 
 

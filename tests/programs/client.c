@@ -16,67 +16,44 @@
  *   ncclp=P nccli=P,I          it creates a stream of priority P, of green context I
  *   deep=PATH,K    ask for kernel K of the last module behind everybody's back
  *   forks=N        first of all: N children, which do the same as their parent
- *   fork .. join   the words between them in a child                   spawn vfork exec  the rest in a new program
- *   thread .. end_thread       the words between them in a thread
  *   module=I       module of library I, from now on the last module; its kernels by get_from=K enum_from=K
  *   module_of=K    likewise, the module that its function K is of
- * and the words of client_graph.h, client_query.h, client_process.h.
+ * and the words of do_words.h, client_graph.h, client_query.h, client_process.h.
  */
 #define DRIVER_MORE
 #include "driver.h"
 
+#include "do_words.h"
+
 #include <dirent.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #ifndef RTLD_DEEPBIND /* musl has none */
 #define RTLD_DEEPBIND 0
 #endif
 
-extern char **environ;
+enum { MOST_FIELDS = 16 };
 
-enum { MOST = 2048, MOST_FIELDS = 16 };
-
-struct kernel {
-    char name[128];
-    void *handle;
-    int is_kernel;
-};
-static struct kernel kernels[MOST];
 static struct {
     void *handle;
     int is_library;
 } images[MOST];
 static void *streams[MOST], *nccl, *seen[MOST];
 static int device;
-static int kernel_count, image_count, stream_count = 1, seen_count, reused;
+static int image_count, stream_count = 1, seen_count, reused;
 static Attribute *attributes;
 static uint32_t attribute_count, repeat = 1;
 static uint64_t parameter_a;
 static char *words[MOST_FIELDS];
 static int word_count;
 
-static struct kernel *find_kernel(const char *name) {
-    for (int i = kernel_count - 1; i >= 0; i--)
-        if (strcmp(kernels[i].name, name) == 0)
-            return &kernels[i];
-    printf("no kernel %s\n", name);
-    exit(5);
-}
-
-static void add_kernel(const char *name, void *handle, int is_kernel) {
-    struct kernel *made = &kernels[kernel_count++];
-    snprintf(made->name, sizeof made->name, "%s", name);
-    made->handle = handle;
-    made->is_kernel = is_kernel;
+static void add_handle(const char *name, void *handle, int is_kernel) {
+    add_kernel(name, handle, is_kernel);
     for (int i = 0; i < seen_count; i++)
         reused += seen[i] == handle;
     seen[seen_count++] = handle;
@@ -101,7 +78,7 @@ static int load(const char *names, int is_library, int enumerated, int quiet) {
         if (!enumerated)
             result = is_library ? CU(cuLibraryGetKernel)(&found[i], image, words[i])
                                 : CU(cuModuleGetFunction)(&found[i], image, words[i]);
-        add_kernel(words[i], found[i], is_library);
+        add_handle(words[i], found[i], is_library);
     }
     return result;
 }
@@ -110,7 +87,7 @@ static int load(const char *names, int is_library, int enumerated, int quiet) {
 static int enumerate_module(void) {
     void *found = NULL;
     const int result = CU(cuModuleEnumerateFunctions)(&found, 1, images[image_count - 1].handle);
-    add_kernel(words[0], found, 0);
+    add_handle(words[0], found, 0);
     return result;
 }
 
@@ -206,13 +183,13 @@ static int run(const char *verb, const char *whole) {
         struct kernel *kernel = find_kernel(words[0]);
         void *function = NULL;
         result = CU(cuKernelGetFunction)(&function, kernel->handle);
-        add_kernel(words[0], function, 0);
+        add_handle(words[0], function, 0);
         return result;
     }
     if (strcmp(verb, "kernel") == 0) {
         void *kernel = NULL;
         result = CU(cuLibraryGetKernel)(&kernel, images[atoi(words[0])].handle, words[1]);
-        add_kernel(words[1], kernel, 1);
+        add_handle(words[1], kernel, 1);
         return result;
     }
     if (strcmp(verb, "unload") == 0) {
@@ -233,7 +210,7 @@ static int run(const char *verb, const char *whole) {
     if (strcmp(verb, "get_from") == 0) {
         void *function = NULL;
         result = CU(cuModuleGetFunction)(&function, images[image_count - 1].handle, words[0]);
-        add_kernel(words[0], function, 0);
+        add_handle(words[0], function, 0);
         return result;
     }
     if (strcmp(verb, "plain") == 0)
@@ -259,7 +236,7 @@ static int run(const char *verb, const char *whole) {
         void *function = NULL, *library = dlopen(words[0], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
         int (*ask)(void **, void *, const char *) = library ? dlsym(library, "test_function") : NULL;
         result = ask ? ask(&function, images[image_count - 1].handle, words[1]) : -1;
-        add_kernel(words[1], function, 0);
+        add_handle(words[1], function, 0);
         return result;
     }
     if (strcmp(verb, "driver") == 0) {
@@ -269,7 +246,7 @@ static int run(const char *verb, const char *whole) {
             library ? dlsym(library, sets ? "test_set_attribute" : "test_attribute") : NULL;
         const struct kernel *kernel = find_kernel(words[1]);
         int value = sets ? atoi(words[3]) : -1;
-        result = call ? call(&value, atoi(words[2]), kernel->handle, kernel->is_kernel, device) : -1;
+        result = call ? call(&value, atoi(words[2]), kernel->handle, kernel->kind, device) : -1;
         if (!sets)
             printf("driver says %d\n", value);
         return result;
@@ -286,7 +263,7 @@ static int run(const char *verb, const char *whole) {
     return surroundings(verb);
 }
 
-static void one(const char *whole) {
+static void do_word(const char *whole) {
     char copy[4096], *fields;
     snprintf(copy, sizeof copy, "%s", whole);
     fields = strchr(copy, '=');
@@ -302,90 +279,27 @@ static void one(const char *whole) {
         printf("%s: %d\n", copy, run(copy, whole));
 }
 
-/* argv of the same program with the words from `at` on; CLIENT_THROUGH: an emulator that starts it. */
-static char **rest(char **argv, int at) {
-    static char *made[MOST];
-    char *through = getenv("CLIENT_THROUGH");
-    int count = 0;
-    if (through)
-        made[count++] = through;
-    made[count++] = through ? argv[0] : (char *)"/proc/self/exe";
-    while (argv[at])
-        made[count++] = argv[at++];
-    made[count] = NULL;
-    return made;
-}
-
-static int status_of(pid_t child) {
-    int status = -1;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static void *context_words;
-
-static void *thread(void *argument) {
-    char **words_of_thread = argument;
+static void enter_thread(void) {
     void *context = NULL;
     CU(cuDevicePrimaryCtxRetain)(&context, 0);
     CU(cuCtxSetCurrent)(context);
-    for (; *words_of_thread && strcmp(*words_of_thread, "end_thread"); words_of_thread++)
-        one(*words_of_thread);
-    context_words = words_of_thread;
-    return NULL;
 }
 
 int main(int argc, char **argv) {
-    int at = 1;
+    char **words_left = argv + (argc > 0);
     setvbuf(stdout, NULL, _IOFBF, 1 << 16);
-    if (at < argc && strncmp(argv[at], "forks=", 6) == 0)
-        for (int left = atoi(argv[at++] + 6); left > 0; left--) {
+    self = argv[0];
+    if (*words_left && strncmp(*words_left, "forks=", 6) == 0)
+        for (int left = atoi(*words_left++ + 6); left > 0; left--) {
             pid_t child = fork();
             if (child == 0)
                 break;
-            printf("child: %d\n", status_of(child));
+            wait_and_say(child);
             fflush(stdout);
         }
-    while (at < argc && strncmp(argv[at], "before:", 7) == 0)
-        one(argv[at++] + 7);
+    while (*words_left && strncmp(*words_left, "before:", 7) == 0)
+        do_word(*words_left++ + 7);
     driver_start();
-    for (; at < argc; at++) {
-        if (strcmp(argv[at], "fork") == 0) {
-            fflush(stdout);
-            pid_t child = fork();
-            if (child == 0)
-                continue;
-            int status = status_of(child);
-            while (at + 1 < argc && strcmp(argv[at], "join"))
-                at++;
-            printf("child: %d\n", status);
-        } else if (strcmp(argv[at], "join") == 0) {
-            exit(0); /* only a child comes here */
-        } else if (strcmp(argv[at], "thread") == 0) {
-            pthread_t made;
-            pthread_create(&made, NULL, thread, argv + at + 1);
-            pthread_join(made, NULL);
-            at = (int)((char **)context_words - argv);
-        } else if (strcmp(argv[at], "exec") == 0) {
-            fflush(stdout);
-            char **arguments = rest(argv, at + 1);
-            execv(arguments[0], arguments);
-            exit(6);
-        } else if (strcmp(argv[at], "vfork") == 0 || strcmp(argv[at], "spawn") == 0) {
-            char **arguments = rest(argv, at + 1);
-            pid_t child = -1;
-            fflush(stdout);
-            if (*argv[at] == 's')
-                posix_spawn(&child, arguments[0], NULL, NULL, arguments, environ);
-            else if ((child = vfork()) == 0) {
-                execv(arguments[0], arguments);
-                _exit(6);
-            }
-            printf("child: %d\n", status_of(child));
-            break;
-        } else {
-            one(argv[at]);
-        }
-    }
+    do_words(words_left);
     return 0;
 }

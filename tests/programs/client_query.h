@@ -19,12 +19,12 @@ static int kernel_attribute(const char *verb) {
     const int id = atoi(words[1]);
     int value = -1, result;
     if (strcmp(verb, "cache") == 0)
-        return kernel->is_kernel ? CU(cuKernelSetCacheConfig)(kernel->handle, id, device)
+        return kernel->kind ? CU(cuKernelSetCacheConfig)(kernel->handle, id, device)
                                  : CU(cuFuncSetCacheConfig)(kernel->handle, id);
     if (strcmp(verb, "set") == 0)
-        return kernel->is_kernel ? CU(cuKernelSetAttribute)(id, atoi(words[2]), kernel->handle, device)
+        return kernel->kind ? CU(cuKernelSetAttribute)(id, atoi(words[2]), kernel->handle, device)
                                  : CU(cuFuncSetAttribute)(kernel->handle, id, atoi(words[2]));
-    result = kernel->is_kernel ? CU(cuKernelGetAttribute)(&value, id, kernel->handle, device)
+    result = kernel->kind ? CU(cuKernelGetAttribute)(&value, id, kernel->handle, device)
                                : CU(cuFuncGetAttribute)(&value, id, kernel->handle);
     printf("value %d\n", value);
     return result;

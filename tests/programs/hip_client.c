@@ -12,20 +12,16 @@
  *   record=S wait=S       an event behind stream S; stream S waits for the last event    done=S destroy=S
  *   stops=K,blocks,stream a launch that records an event behind its kernel
  *   device=N count sync   library=PATH  calls liblaunch=, libstream=F, libpriority=P of that
- *   fork .. join          the words between them in a child       thread .. end_thread  in a thread
- *   exec                  the rest in a new program
+ *   and the words of do_words.h
  *   default=NAME          what dlsym(RTLD_DEFAULT) answers
  * Built with -Dmain=plugin_main it is a library (plugin_host.c).
  */
 #include "hip_client.h"
 
+#include "do_words.h"
 #include "freeze.h"
 
-#include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { MOST = 64, FIELDS = 8 };
+enum { FIELDS = 8 };
 #if VERSION == 5
 #define ITEMS_LAUNCH                                                                                                   \
     HIP(_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j)
@@ -33,13 +29,8 @@ enum { MOST = 64, FIELDS = 8 };
 #define ITEMS_LAUNCH HIP(hipExtModuleLaunchKernel)
 #endif
 
-static struct kernel {
-    char name[128];
-    const void *handle;
-    bool is_host;
-} kernels[MOST];
 static hipStream_t streams[MOST];
-static int kernel_count, stream_count = 1, repeat = 1;
+static int stream_count = 1, repeat = 1;
 static hipModule_t module;
 static hipEvent_t event;
 static void **binary, *other;
@@ -48,21 +39,6 @@ static uint32_t b;
 static void *parameters[] = {&a, &b};
 static long fields[FIELDS];
 static char first[256];
-
-static struct kernel *find_kernel(const char *name) {
-    for (int i = kernel_count - 1; i >= 0; i--)
-        if (strcmp(kernels[i].name, name) == 0)
-            return &kernels[i];
-    printf("no kernel %s\n", name);
-    exit(5);
-}
-
-static void add_kernel(const char *name, const void *handle, bool is_host) {
-    struct kernel *made = &kernels[kernel_count++];
-    snprintf(made->name, sizeof made->name, "%.127s", name);
-    made->handle = handle;
-    made->is_host = is_host;
-}
 
 static void *read_file(const char *name) {
     enum { SIZE = 1 << 17 };
@@ -97,12 +73,12 @@ static void register_host(const char *name) {
 static hipError_t launch(const char *how, const struct kernel *kernel, uint32_t blocks, uint32_t threads,
                          uint32_t dynamic, hipStream_t stream) {
     const dim3 grid = {blocks, 1, 1}, block = {threads, 1, 1};
-    void *function = (void *)kernel->handle;
-    if (kernel->is_host && strcmp(how, "coop") == 0)
+    void *function = kernel->handle;
+    if (kernel->kind && strcmp(how, "coop") == 0)
         return HIP(hipLaunchCooperativeKernel)(function, grid, block, parameters, dynamic, stream);
-    if (kernel->is_host && strcmp(how, "ext") == 0)
+    if (kernel->kind && strcmp(how, "ext") == 0)
         return HIP(hipExtLaunchKernel)(function, grid, block, parameters, dynamic, stream, NULL, NULL, 0);
-    if (kernel->is_host)
+    if (kernel->kind)
         return HIP(hipLaunchKernel)(function, grid, block, parameters, dynamic, stream);
     if (strcmp(how, "items") == 0)
         return ITEMS_LAUNCH(function, blocks * threads, 1, 1, threads, 1, 1, dynamic, stream, parameters, NULL, NULL,
@@ -142,7 +118,7 @@ static void library_words(const char *word) {
     void *call = dlsym(other, word);
     if (strcmp(word, "liblaunch") == 0)
         printf("%s: %d\n", word,
-               ((of_function *)call)((void *)find_kernel(first)->handle, (unsigned)fields[0], (unsigned)fields[2],
+               ((of_function *)call)(find_kernel(first)->handle, (unsigned)fields[0], (unsigned)fields[2],
                                      streams[fields[3]]));
     else
         streams[stream_count++] = ((of_number *)call)(atoi(first));
@@ -208,9 +184,9 @@ static hipError_t about_kernels(const char *word, char *value, bool *known) {
     else if (strcmp(word, "host") == 0)
         register_host(value);
     else if (strcmp(word, "nobody") == 0 || strcmp(word, "none") == 0)
-        add_kernel(value, word[2] == 'b' ? (const void *)read_file : NULL, true);
+        add_kernel(value, word[2] == 'b' ? (void *)(uintptr_t)read_file : NULL, true);
     else if (strcmp(word, "wild") == 0)
-        add_kernel(value, (const void *)0x12340, false);
+        add_kernel(value, (void *)0x12340, false);
     else if (strcmp(word, "first") == 0) {
         for (int i = kernel_count - 1; i >= 0; i--)
             if (strcmp(kernels[i].name, value) == 0)
@@ -229,10 +205,10 @@ static hipError_t about_kernels(const char *word, char *value, bool *known) {
 #endif
     else if (strcmp(word, "ask") == 0) {
         const struct kernel *kernel = find_kernel(first);
-        result = kernel->is_host ? HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, kernel->handle,
+        result = kernel->kind ? HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, kernel->handle,
                                                                                      (int)fields[0], (size_t)fields[1])
                                  : HIP(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(
-                                       &blocks, (void *)kernel->handle, (int)fields[0], (size_t)fields[1]);
+                                       &blocks, kernel->handle, (int)fields[0], (size_t)fields[1]);
         printf("blocks %d\n", blocks);
     } else if (strcmp(word, "unload") == 0)
         result = HIP(hipModuleUnload)(module);
@@ -244,14 +220,14 @@ static hipError_t about_kernels(const char *word, char *value, bool *known) {
     return result;
 }
 
-static void do_word(char *word) {
-    char *value = strchr(word, '='), *at = value;
+static void do_word(const char *whole) {
+    const char *const value = strchr(whole, '=');
     static char text[4096];
+    char word[32], *at;
     bool known = true;
     hipError_t result;
-    if (value)
-        *value++ = 0;
-    snprintf(text, sizeof text, "%s", value ? value : "");
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(whole, "="), whole);
+    snprintf(text, sizeof text, "%s", value ? value + 1 : "");
     memset(fields, 0, sizeof fields);
     snprintf(first, sizeof first, "%.*s", (int)strcspn(text, ","), text);
     at = strchr(text, ',');
@@ -287,54 +263,7 @@ static void do_word(char *word) {
     }
 }
 
-static void do_words(char **words);
-
-static void *in_thread(void *words) {
-    do_words(words);
-    return NULL;
-}
-
-/* The words up to `end`, by somebody else; where they go on. */
-static char **apart(char **words, const char *end, bool forks) {
-    char **last = words;
-    while (strcmp(*last, end) != 0)
-        last++;
-    *last = NULL;
-    fflush(stdout);
-    if (forks) {
-        const pid_t child = fork();
-        int status = 0;
-        if (child == 0) {
-            do_words(words);
-            exit(0);
-        }
-        waitpid(child, &status, 0);
-        printf("child: %d\n", status);
-    } else {
-        pthread_t thread;
-        pthread_create(&thread, NULL, in_thread, words);
-        pthread_join(thread, NULL);
-    }
-    return last + 1;
-}
-
-static char *self = "";
-
-static void do_words(char **words) {
-    while (*words) {
-        char *word = strdup(*words++);
-        if (strcmp(word, "fork") == 0)
-            words = apart(words, "join", true);
-        else if (strcmp(word, "thread") == 0)
-            words = apart(words, "end_thread", false);
-        else if (strcmp(word, "exec") == 0) {
-            fflush(stdout);
-            *--words = self;
-            execv(self, words);
-        } else
-            do_word(word);
-    }
-}
+static void enter_thread(void) {}
 
 int main(int argc, char **argv) {
     self = argv[0];

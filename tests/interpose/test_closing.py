@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from interposing import ONE, Build, Done, Runner, same
@@ -64,67 +66,57 @@ class Scope:
         return without
 
 
-@API
-@STATE
-def test_a_destructor_launches_and_another_plugin_takes_its_place(
-    state: str, api: str, build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    scope = Scope(build, api, state)
-    first, second = scope.plugin(7, "-DENDS"), scope.plugin(6, "-DENDS")
-    words = f"local={first} call=0 close=0 local={second} call=1 close=1 local={first} call=2"
-    without = scope.compare(words, state, bare, preloaded)
-    answers = [line.split(": ")[1] for line in without.stdout.splitlines() if line.startswith(("launch", "ended"))]
-    assert answers == ["7", "7", "6", "6", "7", "7"]
+ENDS = {"first": (7, "-DENDS"), "second": (6, "-DENDS")}
+BEGINS = {"begins": (7, "-DBEGINS"), "other": (6,)}
+# The plugins, the words, and what is answered: what a destructor (e) or constructor (b) launches, too. Whether the library is
+# set up by then as it is asked for.
+CASES: dict[str, tuple[dict[str, tuple[Any, ...]], str, str, bool]] = {
+    "a destructor launches, and another plugin takes its place": (
+        ENDS,
+        "local={first} call=0 close=0 local={second} call=1 close=1 local={first} call=2",
+        "7 e7 6 e6 7 e7",
+        True,
+    ),
+    "a destructor makes the first launch": (ENDS, "local={first} close=0 local={second} call=1", "e7 6 e6", True),
+    # Both runtimes stay mapped, so that a wrong answer is no crash.
+    "a runtime that stays is called by the plugin that is bound to it": (
+        ENDS,
+        "local={runtime7} local={runtime6} local={first} call=2 close=2 local={second} call=3 close=3 local={first} call=4",
+        "7 e7 6 e6 7 e7",
+        True,
+    ),
+    # The loader holds its lock over a constructor.
+    "a constructor waits for a thread that launches, as the first call": (BEGINS, "local={begins}", "b7", False),
+    "a constructor waits, after another plugin": (BEGINS, "local={other} call=0 local={begins}", "6 b7", True),
+    "a constructor waits, after one that was closed": (
+        BEGINS,
+        "local={other} call=0 close=0 local={begins}",
+        "6 b7",
+        True,
+    ),
+    "an unrelated library is closed between launches": (
+        {"plugin": (7,)},
+        "local={plugin} call=0" + "".join(f" local={{unrelated}} close={i} call=0" for i in range(1, 8)),
+        " ".join("7" * 8),
+        False,
+    ),
+}
 
 
 @API
 @STATE
-def test_a_destructor_makes_the_first_launch(
-    state: str, api: str, build: Build, bare: Runner, preloaded: Runner
+@pytest.mark.parametrize("case", CASES)
+def test_plugins_come_and_go(
+    case: str, state: str, api: str, build: Build, bare: Runner, preloaded: Runner
 ) -> None:
-    scope = Scope(build, api, state)
-    first, second = scope.plugin(7, "-DENDS"), scope.plugin(6, "-DENDS")
-    without = scope.compare(f"local={first} close=0 local={second} call=1", state, bare, preloaded)
-    assert "launch: 6\n" in without.stdout
-
-
-@API
-@STATE
-def test_a_runtime_that_stays_is_called_by_the_plugin_that_is_bound_to_it(
-    state: str, api: str, build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    """Both runtimes stay mapped, so that a wrong answer is no crash."""
-    scope = Scope(build, api, state)
-    first, second = scope.plugin(7, "-DENDS"), scope.plugin(6, "-DENDS")
-    opened = " ".join(f"local={scope.runtime(number)}" for number in (7, 6))
-    words = f"{opened} local={first} call=2 close=2 local={second} call=3 close=3 local={first} call=4"
-    without = scope.compare(words, state, bare, preloaded)
-    assert [line[-1] for line in without.stdout.splitlines() if line.startswith("launch")] == ["7", "6", "7"]
-
-
-@API
-@STATE
-@pytest.mark.parametrize("before", ["", "local={other} call=0 ", "local={other} call=0 close=0 "])
-def test_a_constructor_waits_for_a_thread_that_launches(
-    before: str, state: str, api: str, build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    """As the library's first call, and after another one was closed. The loader holds its lock over a constructor."""
-    scope = Scope(build, api, state if before else "")
-    words = before.format(other=scope.plugin(6)) + f"local={scope.plugin(7, '-DBEGINS')}"
-    without = scope.compare(words, state, bare, preloaded)
-    assert "began: 7\n" in without.stdout
-
-
-@API
-@STATE
-def test_an_unrelated_library_is_closed_between_launches(
-    state: str, api: str, build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    scope = Scope(build, api)
+    plugins, words, wanted, armed = CASES[case]
+    scope = Scope(build, api, state if armed else "")
+    paths = {name: scope.plugin(number, *flags) for name, (number, *flags) in plugins.items()}
     unrelated = build.library("libunrelated.so", "scope_caller.c", "-DANSWER=1")
-    steps = "".join(f"local={unrelated} close={i} call=0 " for i in range(1, 8))
-    without = scope.compare(f"local={scope.plugin(7)} call=0 {steps}", state, bare, preloaded)
-    assert without.stdout.count("launch: 7\n") == 8
+    words = words.format(**paths, runtime7=scope.runtime(7), runtime6=scope.runtime(6), unrelated=unrelated)
+    without = scope.compare(words, state, bare, preloaded)
+    answers = re.findall(r"^(launch|ended|began): (\d+)$", without.stdout, re.M)
+    assert " ".join(f"{who[0].replace('l', '')}{answer}" for who, answer in answers) == wanted
 
 
 def test_a_wrapper_of_the_driver_is_closed(

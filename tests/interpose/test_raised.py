@@ -9,7 +9,7 @@ from iterating import AUTO, STYLE_0, Iterations, raised
 def test_streams_that_were_raised_once_give_way(iterations: Iterations) -> None:
     """17 streams are raised in turn and never used again. The one that is used now is in the report."""
     once = " ".join(f"k:{stream}:8 s:{stream} j:1:1000 " * 40 for stream in range(3, 20))
-    done = iterations(f"{once} begin k:20:8 j:1:1000 s:20", 1200)
+    done = iterations(f"{once} begin k:20:8 j:1:1000 s:20", 400)
     streams = done.report["processes"][0]["streams"]
     assert max(stream["threads"] for stream in streams if stream["status"] == "raised") > 8 * 256 * 300, (
         "judged at the 1,024th wait"
@@ -48,7 +48,7 @@ def test_what_was_raised_is_given_back_though_nothing_waits_for_a_stream_any_mor
 ) -> None:
     """Stream 2 has nearly all of the work in the second phase, and no wait names a stream."""
     first = " ".join(["k:2:8 j:1:1000 s:2 r:1:1 e:1"] * 20)
-    done = iterations(f"{first} begin k:2:1000 j:1:8 {waits}", 2000)
+    done = iterations(f"{first} begin k:2:1000 j:1:8 {waits}", 600)
     assert raised(done)[19] == "5" and raised(done)[-1] == "0"
 
 

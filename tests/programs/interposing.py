@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import platform
+import select
 import shlex
 import subprocess
 import tempfile
@@ -213,8 +214,7 @@ def bare(build: Build, simulated: Mapping[str, str], tmp_path: Path) -> Runner:
         **more: Any,
     ) -> Done:
         log = tmp_path / f"bare{next(numbers)}.launches"
-        return _run(
-            build,
+        return run_program(
             program or build.client(way),
             words,
             {**simulated, "SIMGPU_LAUNCHES": str(log), **(env or {})},
@@ -246,7 +246,7 @@ def preloaded(build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_pa
             pages.mkdir()
         ours = {"OVERLAP_REPORT": str(pages), "SIMGPU_LAUNCHES": str(log)}
         made = {**table_of(policy), **ours, "LD_PRELOAD": preload.format(plan.LIBRARY), **(env or {})}
-        done = _run(build, program or build.client(way), words, made, log, more)
+        done = run_program(program or build.client(way), words, made, log, more)
         if pages.is_dir():
             done.report, done.pages = report_of(pages), pages
         return done
@@ -264,14 +264,28 @@ def with_runtime(env: Mapping[str, str]) -> dict[str, str]:
     return {**env, "LD_PRELOAD": preload_of(env.get("LD_PRELOAD", ""), first)} if first else dict(env)
 
 
-def _run(
-    build: Build, program: Any, words: str | Sequence[str], env: Mapping[str, str], log: Path, more: dict[str, Any]
+def ended(process: subprocess.Popen[bytes], timeout: float) -> int:
+    """Its status. `wait(timeout)` would look every now and then, up to 50 ms after the end."""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        if not select.select([descriptor], [], [], timeout)[0]:
+            process.kill()
+            raise subprocess.TimeoutExpired(process.args, timeout)
+    finally:
+        os.close(descriptor)
+    return process.wait()
+
+
+def run_program(
+    program: Any, words: str | Sequence[Any], env: Mapping[str, str], log: Path, more: dict[str, Any]
 ) -> Done:
     # Files, not pipes: the end of a process is its end, whoever it has left behind.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        command = [str(program), *(words.split() if isinstance(words, str) else words)]
-        more = {"stdin": subprocess.DEVNULL, "timeout": 300, **more}
-        status = subprocess.run(command, env=with_runtime(env), stdout=out, stderr=err, check=False, **more).returncode
+        command = [str(program), *map(str, words.split() if isinstance(words, str) else words)]
+        timeout = more.pop("timeout", 300)
+        more = {"stdin": subprocess.DEVNULL, **more}
+        with subprocess.Popen(command, env=with_runtime(env), stdout=out, stderr=err, **more) as process:
+            status = ended(process, timeout)
         texts = [(file.seek(0), file.read().decode("utf-8", "replace"))[1] for file in (out, err)]
     lines = log.read_text().splitlines() if log.exists() else []
     return Done(status, texts[0], texts[1], [json.loads(line) for line in lines])

@@ -7,15 +7,13 @@ compute units, and BLOCKS workgroups of any kernel are several waves of them.
 from __future__ import annotations
 
 import itertools
-import json
 import re
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import hip_runtimes
-from interposing import Build, Done, report_of, with_runtime
+from interposing import Build, Done, report_of, run_program
 
 from pyshim.start import plan
 from pyshim.start.environment import environment
@@ -138,10 +136,7 @@ def runner(world: World, folder: Path) -> Hip:
         made |= {name: value for name, value in (env or {}).items() if value is not None}
         for name in [name for name, value in (env or {}).items() if value is None]:
             made.pop(name, None)
-        command = [str(word) for word in (program or world.client(version, way), *words)]
-        ran = subprocess.run(command, env=with_runtime(made), capture_output=True, text=True, timeout=300, check=False)
-        lines = log.read_text().splitlines() if log.exists() else []
-        done = Done(ran.returncode, ran.stdout, ran.stderr, [json.loads(line) for line in lines])
+        done = run_program(program or world.client(version, way), words, made, log, {})
         if pages.is_dir() and any(pages.glob("*.page")):
             done.report = report_of(pages)
         return done

@@ -55,3 +55,25 @@ static size_t *arg_size_t_p_room(void) {
     size = (size_t)ONE_OF(8, 8, 8, 1, 0);
     return &size;
 }
+
+/* ---- Kernels and graphs ---- */
+
+static uint64_t parameter_a;
+static uint32_t parameter_b;
+static void *given_parameters[] = {&parameter_a, &parameter_b};
+#define arg_void_p_p_parameters() (void **)mostly(given_parameters)
+
+static vendor_node *some_nodes(void) {
+    static vendor_node nodes[2][2];
+    static int turn;
+    turn = !turn;
+    nodes[turn][0] = slot_of(NODE)->handle;
+    nodes[turn][1] = slot_of(NODE)->handle;
+    return nodes[turn];
+}
+static void host_function(void *data) {
+    (void)data;
+}
+static const char *arg_const_char_p_name(void) {
+    return roll(40) ? kernel_names[roll(KERNELS)] : "nobody";
+}

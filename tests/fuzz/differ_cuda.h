@@ -31,22 +31,18 @@ enum kind {
     ADDRESS,
     KINDS
 };
-#include "differ.h"
-#include "differ_arguments.h"
-
 static const char code_text[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
                                 ".visible .entry gemm(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n"
                                 ".visible .entry elementwise(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n"
                                 ".visible .entry bounded(.param .u64 a, .param .u32 b).maxntid 128, 1, 1\n{\n ret;\n}\n"
                                 ".visible .entry ncclDevKernel_AllReduce(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n"
                                 ".visible .entry ncclDevKernel_Broadcast(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n";
-static const char *const kernel_names[] = {"gemm", "elementwise", "bounded", "ncclDevKernel_AllReduce",
-                                           "ncclDevKernel_Broadcast"};
+enum { KERNELS = 5 };
+static const char *const kernel_names[KERNELS] = {"gemm", "elementwise", "bounded", "ncclDevKernel_AllReduce",
+                                                  "ncclDevKernel_Broadcast"};
+#include "differ.h"
+#include "differ_arguments.h"
 
-/* Memory that a call may read and write: zeros, and the host's side of copies. */
-static uint64_t parameter_a;
-static uint32_t parameter_b;
-static void *given_parameters[] = {&parameter_a, &parameter_b};
 static struct {
     uint64_t a;
     uint32_t b, pad;
@@ -105,14 +101,6 @@ static CUfunction arg_CUfunction(void) {
 #define arg_CUfunction_p_functions() make_many(FUNCTION)
 #define arg_CUkernel_p_kernels() make_many(KERNEL)
 #define arg_CUgraphNode_p_nodes() make_many(NODE)
-static CUgraphNode *some_nodes(void) {
-    static CUgraphNode nodes[2][2];
-    static int turn;
-    turn = !turn;
-    nodes[turn][0] = slot_of(NODE)->handle;
-    nodes[turn][1] = slot_of(NODE)->handle;
-    return nodes[turn];
-}
 #define arg_const_CUgraphNode_p() some_nodes()
 static CUDA_GRAPH_INSTANTIATE_PARAMS *arg_CUDA_GRAPH_INSTANTIATE_PARAMS_p(void) {
     static CUDA_GRAPH_INSTANTIATE_PARAMS given;
@@ -183,14 +171,8 @@ static const CUgraphEdgeData *arg_const_CUgraphEdgeData_p(void) {
 #define arg_void_p_p_values() NULL
 #define arg_void_p_p_more_values() NULL
 
-static void host_function(void *data) {
-    (void)data;
-}
 #define arg_void_p_function() (void *)(uintptr_t)host_function
 
-static const char *arg_const_char_p_name(void) {
-    return roll(40) ? kernel_names[roll(5)] : "nobody";
-}
 static const char *arg_const_char_p_symbol(void) {
     static const char *const symbols[] = {"cuLaunchKernel", "cuLaunchKernelEx", "cuStreamCreate",  "cuGraphLaunch",
                                           "cuMemcpyAsync",  "cuGetProcAddress", "cuNobodyHasThis", ""};
@@ -203,7 +185,6 @@ static size_t size_of_block(int threads) {
 
 /* ---- Launches, nodes ---- */
 
-#define arg_void_p_p_parameters() (void **)mostly(given_parameters)
 /* One or the other is given, rarely both. */
 #define arg_void_p_p_extra() (roll(30) ? NULL : packed_parameters)
 

@@ -4,19 +4,16 @@
 #include "hip/hip_abi.h"
 
 enum kind { NO_KIND, MODULE, LIBRARY, FUNCTION, KERNEL, STREAM, EVENT, GRAPH, NODE, EXEC, ADDRESS, KINDS };
+enum { KERNELS = 4 };
+static const char *const kernel_names[KERNELS] = {"gemm", "elementwise", "ncclDevKernel_AllReduce",
+                                                  "ncclDevKernel_Broadcast"};
 #include "differ.h"
 #include "differ_arguments.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { KERNELS = 4 };
-static const char *const kernel_names[KERNELS] = {"gemm", "elementwise", "ncclDevKernel_AllReduce",
-                                                  "ncclDevKernel_Broadcast"};
 static char code[1 << 18], host_kernels[KERNELS];
-static uint64_t parameter_a;
-static uint32_t parameter_b;
-static void *given_parameters[] = {&parameter_a, &parameter_b};
 
 /* ---- Handles ---- */
 
@@ -52,14 +49,6 @@ static hipStream_t arg_hipStream_t(void) {
 #define arg_hipMalloc_address() make(ADDRESS)
 #define arg_hipMalloc_bytes() (size_t)ONE_OF(4096, 4096, 4096, 0)
 
-static hipGraphNode_t *some_nodes(void) {
-    static hipGraphNode_t nodes[2][2];
-    static int turn;
-    turn = !turn;
-    nodes[turn][0] = slot_of(NODE)->handle;
-    nodes[turn][1] = slot_of(NODE)->handle;
-    return nodes[turn];
-}
 #define arg_const_hipGraphNode_t_p() some_nodes()
 #define arg_const_hipGraphEdgeData_p() NULL
 
@@ -112,7 +101,6 @@ static void *cleared(void) {
 }
 #define arg_void_p_p() (void **)cleared()
 #define arg_void_p_p_arguments() (void **)mostly(given_parameters)
-#define arg_void_p_p_parameters() (void **)mostly(given_parameters)
 #define arg_void_p_p_extra() NULL
 #define arg_void_p_p_dev_ptr() make(ADDRESS)
 #define arg_void_p_p_function() told(OF_WORD)
@@ -122,16 +110,10 @@ static void *cleared(void) {
 #define arg_hipGetFuncBySymbol_symbol() (const void *)mostly(&host_kernels[roll(KERNELS)])
 #define arg_const_void_p_symbol() (const void *)zeros
 
-static const char *arg_const_char_p_name(void) {
-    return roll(40) ? kernel_names[roll(KERNELS)] : "nobody";
-}
 static const char *arg_const_char_p_symbol(void) {
     static const char *const symbols[] = {"hipLaunchKernel", "hipModuleLaunchKernel", "hipMemcpyDtoHAsync",
                                           "hipNobody"};
     return symbols[roll(4)];
-}
-static void host_function(void *data) {
-    (void)data;
 }
 #define arg_void_p_fn() (void *)(uintptr_t)host_function
 /* ---- Launches ---- */

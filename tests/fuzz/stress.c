@@ -69,15 +69,6 @@ static void launch(void *function, int round, void *stream);
 #ifdef ON_HIP
 static void *events[EVENTS];
 
-static void read_image(const char *path) {
-    static char bytes[1 << 20];
-    FILE *const file = fopen(path, "rb");
-    if (!file || fread(bytes, 1, sizeof bytes, file) == 0)
-        exit(2);
-    fclose(file);
-    image = bytes;
-}
-
 static int other_launch(int round, void *function, unsigned blocks, unsigned shared, void *stream) {
     return other_ways[round % 3](function, blocks * THREADS, 1, 1, THREADS, 1, 1, shared, stream, parameters, NULL,
                                  NULL, round % 8 ? NULL : events[round % EVENTS], 0);
@@ -344,7 +335,7 @@ int main(int argc, char **argv) {
     race = argc > 3 && strcmp(argv[3], "race") == 0;
     waits = argc > 3 && strcmp(argv[3], "wait") == 0;
 #ifdef ON_HIP
-    read_image(argv[argc - 1]);
+    image = read_file(argv[argc - 1]);
 #endif
     fork_one(1);
     start();

@@ -68,7 +68,7 @@ class Scope:
 
 ENDS = {"first": (7, "-DENDS"), "second": (6, "-DENDS")}
 BEGINS = {"begins": (7, "-DBEGINS"), "other": (6,)}
-# The plugins, the words, and what is answered: what a destructor (e) or constructor (b) launches, too. Whether the library is
+# The plugins, the words, and what is answered, also to a destructor (e) or a constructor (b). Whether the library is
 # set up by then as it is asked for.
 CASES: dict[str, tuple[dict[str, tuple[Any, ...]], str, str, bool]] = {
     "a destructor launches, and another plugin takes its place": (
@@ -81,7 +81,8 @@ CASES: dict[str, tuple[dict[str, tuple[Any, ...]], str, str, bool]] = {
     # Both runtimes stay mapped, so that a wrong answer is no crash.
     "a runtime that stays is called by the plugin that is bound to it": (
         ENDS,
-        "local={runtime7} local={runtime6} local={first} call=2 close=2 local={second} call=3 close=3 local={first} call=4",
+        "local={runtime7} local={runtime6} local={first} call=2 close=2 local={second} call=3 close=3 "
+        "local={first} call=4",
         "7 e7 6 e6 7 e7",
         True,
     ),
@@ -106,9 +107,7 @@ CASES: dict[str, tuple[dict[str, tuple[Any, ...]], str, str, bool]] = {
 @API
 @STATE
 @pytest.mark.parametrize("case", CASES)
-def test_plugins_come_and_go(
-    case: str, state: str, api: str, build: Build, bare: Runner, preloaded: Runner
-) -> None:
+def test_plugins_come_and_go(case: str, state: str, api: str, build: Build, bare: Runner, preloaded: Runner) -> None:
     plugins, words, wanted, armed = CASES[case]
     scope = Scope(build, api, state if armed else "")
     paths = {name: scope.plugin(number, *flags) for name, (number, *flags) in plugins.items()}

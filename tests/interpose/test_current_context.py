@@ -80,7 +80,7 @@ def test_every_call_answers_as_bare(policy: str, bare: Runner, preloaded: Runner
 def test_a_stream_whose_creation_was_not_seen_is_asked_once(build: Build, bare: Runner, preloaded: Runner) -> None:
     """The library was not in front of the call that made it."""
     env = {"LD_LIBRARY_PATH": str(forwarding_driver(build, "TELLS").parent)}
-    unseen = build.library("libunseen-stream.so", "unseen_stream.c", "-DUNSEEN", link=[plan.SIMULATED_DRIVER])
+    unseen = build.deep()
     program = build("unseen-stream", "unseen_stream.c", link=[plan.SIMULATED_DRIVER])
     without = bare([str(unseen)], program=program, env=env)
     assert (without.status, without.told) == (0, [0])

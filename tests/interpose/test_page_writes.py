@@ -7,7 +7,7 @@ from __future__ import annotations
 import hip_interposing
 import pytest
 from hip_interposing import Hip, World
-from interposing import Build, Runner
+from interposing import ONE, Build, Runner
 
 
 @pytest.mark.parametrize("version", ["CUDA", *hip_interposing.VERSIONS])
@@ -20,5 +20,5 @@ def test_opening_a_gpu_again_writes_nothing(
         done = preloaded("libcuda.so.1", program=program)
     else:
         name = hip_interposing.runtime(version).name
-        done = hip([name], hip_interposing.ONE, version=version, program=program)
+        done = hip([name], ONE, version=version, program=program)
     assert (done.status, done.stdout) == (0, "pages: 1\nagain: 0\n")

@@ -20,12 +20,12 @@ static int kernel_attribute(const char *verb) {
     int value = -1, result;
     if (strcmp(verb, "cache") == 0)
         return kernel->kind ? CU(cuKernelSetCacheConfig)(kernel->handle, id, device)
-                                 : CU(cuFuncSetCacheConfig)(kernel->handle, id);
+                            : CU(cuFuncSetCacheConfig)(kernel->handle, id);
     if (strcmp(verb, "set") == 0)
         return kernel->kind ? CU(cuKernelSetAttribute)(id, atoi(words[2]), kernel->handle, device)
-                                 : CU(cuFuncSetAttribute)(kernel->handle, id, atoi(words[2]));
+                            : CU(cuFuncSetAttribute)(kernel->handle, id, atoi(words[2]));
     result = kernel->kind ? CU(cuKernelGetAttribute)(&value, id, kernel->handle, device)
-                               : CU(cuFuncGetAttribute)(&value, id, kernel->handle);
+                          : CU(cuFuncGetAttribute)(&value, id, kernel->handle);
     printf("value %d\n", value);
     return result;
 }

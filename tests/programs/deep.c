@@ -2,6 +2,7 @@
 #define WAY_LINKED
 #include "driver.h"
 
+int test_init(void), test_stream(void **stream);
 int test_function(void **function, void *module, const char *name);
 int test_attribute(int *value, int attribute, void *handle, int is_kernel, int device);
 int test_set_attribute(const int *value, int attribute, void *handle, int is_kernel, int device);
@@ -18,4 +19,13 @@ int test_attribute(int *value, int attribute, void *handle, int is_kernel, int d
 int test_set_attribute(const int *value, int attribute, void *handle, int is_kernel, int device) {
     return is_kernel ? cuKernelSetAttribute(attribute, *value, handle, device)
                      : cuFuncSetAttribute(handle, attribute, *value);
+}
+
+/* It initialises the driver, whatever is preloaded. */
+int test_init(void) {
+    return cuInit(0);
+}
+
+int test_stream(void **stream) {
+    return cuStreamCreate(stream, 1);
 }

@@ -24,12 +24,9 @@ static int start_cuda(void) {
 }
 
 static int start_hip(const char *file) {
-    static char code[1 << 17];
-    FILE *opened = fopen(file, "rb");
     hipModule_t module = NULL;
-    int bad = !opened || fread(code, 1, sizeof code, opened) == 0;
-    bad += hipModuleLoadData(&module, code) + hipModuleGetFunction(&hip[0], module, "k") +
-           hipModuleGetFunction(&hip[1], module, NCCL);
+    int bad = hipModuleLoadData(&module, read_file(file)) + hipModuleGetFunction(&hip[0], module, "k") +
+              hipModuleGetFunction(&hip[1], module, NCCL);
     for (int i = 0; i < 2; i++)
         bad += hipStreamCreateWithFlags(&hip_streams[i], 1);
     return bad;

@@ -40,29 +40,6 @@ static void *parameters[] = {&a, &b};
 static long fields[FIELDS];
 static char first[256];
 
-static void *read_file(const char *name) {
-    enum { SIZE = 1 << 17 };
-    FILE *file = fopen(name, "rb");
-    char *bytes = calloc(1, SIZE);
-    if (!file || fread(bytes, 1, SIZE, file) == 0)
-        exit(6);
-    fclose(file);
-    return bytes;
-}
-
-static hipError_t register_binary(const char *file) {
-    static struct {
-        uint32_t magic, version;
-        const void *data, *unused;
-    } wrappers[MOST];
-    static int count;
-    wrappers[count].magic = 0x48495046;
-    wrappers[count].version = 1;
-    wrappers[count].data = read_file(file);
-    binary = HIP(__hipRegisterFatBinary)(&wrappers[count++]);
-    return binary ? 0 : 1;
-}
-
 static void register_host(const char *name) {
     static char hosts[MOST][16];
     static int count;
@@ -180,7 +157,7 @@ static hipError_t about_kernels(const char *word, char *value, bool *known) {
         result = HIP(hipModuleGetFunction)(&function, module, value);
         add_kernel(value, function, false);
     } else if (strcmp(word, "fat") == 0)
-        result = register_binary(value);
+        result = (binary = register_file(value)) == NULL;
     else if (strcmp(word, "host") == 0)
         register_host(value);
     else if (strcmp(word, "nobody") == 0 || strcmp(word, "none") == 0)
@@ -206,9 +183,9 @@ static hipError_t about_kernels(const char *word, char *value, bool *known) {
     else if (strcmp(word, "ask") == 0) {
         const struct kernel *kernel = find_kernel(first);
         result = kernel->kind ? HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, kernel->handle,
-                                                                                     (int)fields[0], (size_t)fields[1])
-                                 : HIP(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(
-                                       &blocks, kernel->handle, (int)fields[0], (size_t)fields[1]);
+                                                                                  (int)fields[0], (size_t)fields[1])
+                              : HIP(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(
+                                    &blocks, kernel->handle, (int)fields[0], (size_t)fields[1]);
         printf("blocks %d\n", blocks);
     } else if (strcmp(word, "unload") == 0)
         result = HIP(hipModuleUnload)(module);

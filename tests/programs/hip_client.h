@@ -86,3 +86,26 @@ static inline void *runtime_symbol(const char *name) {
 }
 #define HIP(name) ((type_##name *)runtime_symbol(#name))
 #endif
+
+/* A file's bytes, with zeros behind them. */
+static inline void *read_file(const char *name) {
+    enum { SIZE = 1 << 20 };
+    FILE *file = name ? fopen(name, "rb") : NULL;
+    char *bytes = calloc(1, SIZE);
+    if (!file || fread(bytes, 1, SIZE, file) == 0)
+        exit(6);
+    fclose(file);
+    return bytes;
+}
+
+/* As hipcc's code does before main. */
+static inline void **register_file(const char *name) {
+    struct {
+        uint32_t magic, version;
+        const void *data, *unused;
+    } *const wrapper = calloc(1, sizeof *wrapper);
+    wrapper->magic = 0x48495046;
+    wrapper->version = 1;
+    wrapper->data = read_file(name);
+    return HIP(__hipRegisterFatBinary)(wrapper);
+}

@@ -17,15 +17,11 @@ static void say(const char *what, hipError_t result) {
 }
 
 int main(int argc, char **argv) {
-    static char code[1 << 17];
-    FILE *file = argc > 1 ? fopen(argv[1], "rb") : NULL;
     const hipStream_t thread = (void *)(uintptr_t)STREAM_PER_THREAD;
     hipModule_t module = NULL;
     hipGraph_t graph = NULL;
-    if (!file || !fread(code, 1, sizeof code, file))
-        return 2;
     say("device", hipSetDevice(1));
-    say("module", hipModuleLoadData(&module, code));
+    say("module", hipModuleLoadData(&module, read_file(argc > 1 ? argv[1] : NULL)));
     say("function", hipModuleGetFunction(&kernel, module, "k"));
     for (int i = 0; i < 3; i++) {
         say("too many threads", launch(2048, 0, NULL));

@@ -29,16 +29,8 @@ static void *run(void *number) {
 }
 
 int main(int argc, char **argv) {
-    static char code[1 << 17];
-    static struct {
-        uint32_t magic, version;
-        const void *data, *unused;
-    } wrapper = {0x48495046, 1, code, NULL};
-    FILE *file = argc > 1 ? fopen(argv[1], "rb") : NULL;
     pthread_t threads[2];
-    if (!file || !fread(code, 1, sizeof code, file))
-        return 2;
-    void **binary = __hipRegisterFatBinary(&wrapper);
+    void **binary = register_file(argc > 1 ? argv[1] : NULL);
     for (int i = 0; i < KERNELS; i++)
         __hipRegisterFunction(binary, hosts[i], "k", "k", 0, NULL, NULL, NULL, NULL, NULL);
     for (intptr_t i = 0; i < 2; i++)

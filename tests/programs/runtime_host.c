@@ -151,7 +151,8 @@ static int run(const char *verb, const char *rest) {
             printf("%s\n", dlerror());
     } else if (strcmp(verb, "launch") == 0) {
         for (; repeat > 0; repeat--)
-            result |= launch(words[0], find_kernel(words[1]), (unsigned)number(2), (size_t)number(3), streams[number(4)]);
+            result |=
+                launch(words[0], find_kernel(words[1]), (unsigned)number(2), (size_t)number(3), streams[number(4)]);
         repeat = 1;
     } else if (strcmp(verb, "repeat") == 0) {
         repeat = number(0);

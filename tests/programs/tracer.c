@@ -15,8 +15,8 @@ static void *driver(const char *name) {
 }
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **parameters, void **extra) {
-    return ((__typeof__(cuLaunchKernel) *)driver("cuLaunchKernel"))(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
-                                                stream, parameters, extra);
+    return ((__typeof__(cuLaunchKernel) *)driver("cuLaunchKernel"))(function, grid_x, grid_y, grid_z, block_x, block_y,
+                                                                    block_z, shared, stream, parameters, extra);
 }
 int cuLaunchKernelEx(const Config *config, void *function, void **parameters, void **extra) {
     return ((__typeof__(cuLaunchKernelEx) *)driver("cuLaunchKernelEx"))(config, function, parameters, extra);

@@ -3,7 +3,7 @@
 
 int main(int argc, char **argv) {
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) : NULL;
-    int (*init)(void) = library ? (int (*)(void))dlsym(library, "unseen_init") : NULL;
+    int (*init)(void) = library ? (int (*)(void))dlsym(library, "test_init") : NULL;
     void *context;
     int bad = init ? init() : -1;
     driver_open();

@@ -1,12 +1,5 @@
-/* unseen_stream LIBRARY: two streams that LIBRARY creates (-DUNSEEN), bound to the driver itself; with no current context a small kernel
+/* unseen_stream LIBRARY: two streams that LIBRARY (deep.c) creates, bound to the driver itself; with no current context a small kernel
  * is launched on one and waited for, and a large one launched on the other. How often was the driver asked for a stream's context? */
-#ifdef UNSEEN
-extern int cuStreamCreate(void **, unsigned);
-int unseen_stream(void **);
-int unseen_stream(void **stream) {
-    return cuStreamCreate(stream, 1);
-}
-#else
 #define WAY_LINKED
 #include "driver.h"
 
@@ -20,7 +13,7 @@ static void told(const char *name, const uintptr_t *words) {
 int main(int argc, char **argv) {
     void *small, *large, *streams[2];
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) : NULL;
-    int (*create)(void **) = library ? (int (*)(void **))dlsym(library, "unseen_stream") : NULL;
+    int (*create)(void **) = library ? (int (*)(void **))dlsym(library, "test_stream") : NULL;
     void (*tell)(void (*)(const char *, const uintptr_t *)) = dlsym(RTLD_DEFAULT, "driver_tell");
     if (!create || !tell)
         return 3;
@@ -35,4 +28,3 @@ int main(int argc, char **argv) {
     printf("bad: %d\ndriver says %d\n", bad, asked);
     return bad;
 }
-#endif

@@ -38,14 +38,6 @@ def kernels(**registers: Any) -> list[Kernel]:
 Hip = Callable[..., Done]
 
 
-def rule(shape: str, more: str = "streams: {raise: off}", kernel: str = '"*"', when: str = "always") -> str:
-    """A policy of one rule, but for its first lines."""
-    return f"{more}\ncompute: [{{match: {{kernel: {kernel}}}, shape: {shape}, when: {when}}}]"
-
-
-ONE = rule("{blocks_per_sm: 1}")
-
-
 def smallest(blocks: int, static: int = 0) -> int:
     """The smallest dynamic size with at most so many workgroups on a compute unit, by LDS alone."""
     return next(size for size in range(LDS) if LDS // (-(-(size + static) // GRANULE) * GRANULE or 1) <= blocks)

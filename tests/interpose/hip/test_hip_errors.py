@@ -4,8 +4,8 @@ last that failed."""
 from __future__ import annotations
 
 import pytest
-from hip_interposing import ONE, VERSIONS, Hip, World, rule, runtime
-from interposing import same
+from hip_interposing import VERSIONS, Hip, World, runtime
+from interposing import ONE, rule, same
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -6,8 +6,8 @@ The runtime of 7 takes every sum, and its queue dies of one that is too much, wh
 from __future__ import annotations
 
 import pytest
-from hip_interposing import BLOCKS, LDS, NCCL, STATIC, Hip, World, by_kernel, rule, smallest
-from interposing import Done, same
+from hip_interposing import BLOCKS, LDS, NCCL, STATIC, Hip, World, by_kernel, smallest
+from interposing import Done, rule, same
 
 KERNELS = ("k", *STATIC)
 ASKED = (0, 100, 20000)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hip_interposing import BLOCKS, ONE, Hip, World, by_kernel, runtime, smallest
-from interposing import Build, same, smallest_size
+from hip_interposing import BLOCKS, Hip, World, by_kernel, runtime, smallest
+from interposing import ONE, Build, same, smallest_size
 
 from pyshim.start import plan
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import debian
 import pytest
-from hip_interposing import BLOCKS, ONE, Hip, World, places, runtime, smallest
-from interposing import Build, Done
+from hip_interposing import BLOCKS, Hip, World, places, runtime, smallest
+from interposing import ONE, Build, Done
 
 REGISTER = {"SIMGPU_HIP_TABLE": "register"}
 LIBRARIES = "usr/lib/x86_64-linux-gnu"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hip_interposing import BLOCKS, ONE, VERSIONS, Hip, World, runtime, smallest
-from interposing import same
+from hip_interposing import BLOCKS, VERSIONS, Hip, World, runtime, smallest
+from interposing import ONE, same
 
 from tools.checks import check_exports
 

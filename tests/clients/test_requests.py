@@ -192,18 +192,26 @@ def check(
     return replaced
 
 
+Both = Callable[..., "tuple[Log, Log]"]
+
+
+@pytest.fixture
+def both(simulated: Mapping[str, str], table_of: Callable[[str], Mapping[str, str]], tmp_path: Path) -> Both:
+    """both(command, policy, NAME=VALUE...): what it asks alone, and with the library."""
+
+    def of(command: list[str], policy: str = ONE, **env: str) -> tuple[Log, Log]:
+        alone = run(command, {**simulated, **env}, tmp_path / "alone")
+        return alone, run(command, {**table_of(policy), **env}, tmp_path / "with")
+
+    return of
+
+
 @pytest.mark.parametrize("policy", ["observe", ONE])
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_exactly_the_rows_of_the_table_are_replaced(
-    runtime: str,
-    policy: str,
-    command: Callable[[str], list[str]],
-    simulated: Mapping[str, str],
-    table_of: Callable[[str], Mapping[str, str]],
-    tmp_path: Path,
+    runtime: str, policy: str, command: Callable[[str], list[str]], both: Both
 ) -> None:
-    alone = run(command(runtime), simulated, tmp_path / "alone")
-    with_library = run(command(runtime), table_of(policy), tmp_path / "with")
+    alone, with_library = both(command(runtime), policy)
     assert len(alone.requests) > RUNTIMES[runtime]
     # One question to dlsym leads to all of them, and the first of them is for no name at all.
     assert alone.symbols.count("cuGetProcAddress_v2") == 1
@@ -217,28 +225,14 @@ def test_exactly_the_rows_of_the_table_are_replaced(
 
 
 @pytest.mark.parametrize("version", ["11030", "12000", "12040"])
-def test_an_older_driver(
-    version: str,
-    command: Callable[[str], list[str]],
-    simulated: Mapping[str, str],
-    table_of: Callable[[str], Mapping[str, str]],
-    tmp_path: Path,
-) -> None:
-    older = {"SIMGPU_DRIVER_VERSION": version}
-    alone = run(command("every"), {**simulated, **older}, tmp_path / "alone")
-    replaced = check(alone, run(command("every"), {**table_of(ONE), **older}, tmp_path / "with"))
+def test_an_older_driver(version: str, command: Callable[[str], list[str]], both: Both) -> None:
+    replaced = check(*both(command("every"), SIMGPU_DRIVER_VERSION=version))
     assert "cuLaunchKernel" in replaced
     assert ("cuLibraryGetKernel" in replaced) == (int(version) >= 12000)
 
 
-def test_a_library_that_is_switched_off_replaces_nothing(
-    command: Callable[[str], list[str]],
-    simulated: Mapping[str, str],
-    table_of: Callable[[str], Mapping[str, str]],
-    tmp_path: Path,
-) -> None:
-    alone = run(command("every"), simulated, tmp_path / "alone")
-    off = run(command("every"), {**table_of(ONE), "OVERLAP_RUN": "off"}, tmp_path / "off")
+def test_a_library_that_is_switched_off_replaces_nothing(command: Callable[[str], list[str]], both: Both) -> None:
+    alone, off = both(command("every"), OVERLAP_RUN="off")
     assert off == alone
 
 
@@ -277,18 +271,10 @@ def requests_of_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("older", [None, "12080", "12020", "11070", "11030"])
 def test_functions_that_the_driver_does_not_export(
-    older: str | None,
-    inner_driver: Path,
-    requests_of_rows: Path,
-    build: Build,
-    table_of: Callable[[str], Mapping[str, str]],
-    simulated: Mapping[str, str],
-    tmp_path: Path,
+    older: str | None, inner_driver: Path, requests_of_rows: Path, build: Build, both: Both
 ) -> None:
     """Only the request tells which version is meant: resolve.c knows from which one on it is another function."""
     command = [str(build("asked", str(SOURCE), "-rdynamic")), "--replay", str(requests_of_rows)]
     here = {"LD_LIBRARY_PATH": str(inner_driver.parent), **({"INNER_VERSION": older} if older else {})}
-    alone = run(command, {**simulated, **here}, tmp_path / "alone")
-    with_library = run(command, {**table_of(ONE), **here}, tmp_path / "with")
-    replaced = check(alone, with_library, inner_driver)
+    replaced = check(*both(command, **here), inner_driver)
     assert replaced == rows() if older is None else replaced < rows()

@@ -74,7 +74,7 @@ SOME |= {
     "CREATES": "|".join(row for row in ROWS if row not in LAUNCHES),
     "EVERY": " ".join(f"launch={row},k,10" for row in LAUNCHES),
     "EVERY_NONE": " ".join(f"launch={row},-,10" for row in LAUNCHES),
-    "EVERY_SHAPED": " ".join(f"launch={row},k,4000" for row in SHAPED),
+    "EVERY_SHAPED": " ".join(f"launch={row},k,1100" for row in SHAPED),
     "TURNS": " ".join(f"launch={row},k,10 symbol=k,10 dlsym=k,10" for row in LAUNCHES),
 }
 # Of the simulated runtime, where there is no library to take its table.

@@ -75,8 +75,8 @@ static void graphs(cudaStream_t stream) {
     cudaGraphExec_t exec = NULL;
     size_t nodes = 0;
     DO(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    SAXPY(4000, 0, stream);
-    BOUNDED(4000, 1024, stream);
+    SAXPY(2200, 0, stream);
+    BOUNDED(2200, 1024, stream);
     DO(cudaStreamEndCapture(stream, &graph));
     DO(cudaGraphGetNodes(graph, NULL, &nodes));
     printf("graph of %d\n", (int)nodes);
@@ -114,13 +114,13 @@ static int steps(void) {
     DO(cudaEventCreate(&end));
     DO(cudaEventRecord(start, streams[0]));
     for (stage = 0; stage < 3; stage++)
-        SAXPY(4000, 0, streams[0]);
+        SAXPY(2200, 0, streams[0]);
     DO(cudaEventRecord(end, streams[0]));
     printf("unfinished: %s %s", cudaGetErrorName(cudaStreamQuery(streams[0])), cudaGetErrorName(cudaEventQuery(end)));
     printf(", last error: %s\n", cudaGetErrorName(cudaGetLastError()));
     DO(cudaStreamWaitEvent(streams[1], start, 0));
-    BOUNDED(4000, 1024, streams[1]);
-    SAXPY(4000, 0, 0);
+    BOUNDED(2200, 1024, streams[1]);
+    SAXPY(2200, 0, 0);
     DO(cudaEventSynchronize(end));
     DO(cudaEventElapsedTime(&milliseconds, start, end));
     printf("priorities %d to %d, %d; time passed: %d\n", least, greatest, priority, milliseconds > 0);

@@ -16,7 +16,6 @@
 #define OTHER_LAUNCH hipExtModuleLaunchKernel /* its grid is in work-items */
 #define COOPERATIVE_LAUNCH hipModuleLaunchCooperativeKernel
 #define GET_ADDRESS hipGetProcAddress
-#define SYNCHRONIZE hipDeviceSynchronize
 #define DRIVER_NAME RUNTIME
 extern hipError_t hipEventCreate(hipEvent_t *), hipGraphDestroy(hipGraph_t), hipGraphExecDestroy(hipGraphExec_t);
 enum { BLOCKS = 2000, THREADS = 64, VERSION_ASKED = 601, NEVER_THE_DEFAULT = 1 };
@@ -29,7 +28,6 @@ static const char *const names[] = {"gemm", "asked_gemm", "elementwise", "ncclDe
 #define OTHER_LAUNCH cuLaunchKernelEx
 #define COOPERATIVE_LAUNCH cuLaunchCooperativeKernel
 #define GET_ADDRESS cuGetProcAddress_v2
-#define SYNCHRONIZE cuCtxSynchronize
 #define DRIVER_NAME "libcuda.so.1"
 #define cuStreamDestroy cuStreamDestroy_v2
 extern int cuCtxPushCurrent_v2(void *), cuCtxPopCurrent_v2(void **);

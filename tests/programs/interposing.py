@@ -33,8 +33,8 @@ PROGRAMS = Path(__file__).resolve().parent
 WAYS = {"symbol": "LINKED", "dlsym": "DLSYM", "proc_address": "PROC", "proc_address_v2": "PROC2"}
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-fno-optimize-sibling-calls", "-Wall", "-Werror")
 
-# 32 registers, 256 threads: eight blocks on a multiprocessor of an H100, 1,056 in one wave; 2,112 of 128 threads. No more
-# than needed: the simulated GPU takes a microsecond for each.
+# 32 registers, 256 threads: eight blocks on a multiprocessor of an H100, 1,056 in one wave; 2,112 of 128 threads. No
+# more than needed: the simulated GPU takes a microsecond for each.
 BLOCKS = 2200
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 TOLD = "driver says"

@@ -182,14 +182,18 @@ static inline char *ptx_of(const char *names) {
     return text;
 }
 
-/* Kernel NAME of a module of its own; NULL where the driver gives none. */
+/* Kernel NAME of a module of its own; NULL where the driver gives none, which is said. */
 static inline void *kernel_of(const char *name) {
     void *module = NULL, *function = NULL;
     char *text = ptx_of(name);
-    if (CU(cuModuleLoadData)(&module, text) || CU(cuModuleGetFunction)(&function, module, name))
-        function = NULL;
+    int result = CU(cuModuleLoadData)(&module, text);
+    if (result == 0)
+        result = CU(cuModuleGetFunction)(&function, module, name);
     free(text);
-    return function;
+    if (result == 0)
+        return function;
+    printf("kernel %s: %d\n", name, result);
+    return NULL;
 }
 
 /* A launch with what the kernels of ptx_of take. */

@@ -21,8 +21,8 @@ static int child(void) {
 
 int main(int argc, char **argv) {
     int version = 0, status = 0;
+    void *const driver = driver_library();
     if (argc > 1 && strcmp(argv[1], "look") == 0) {
-        void *const driver = driver_library();
         int (*ask)(int *) = (int (*)(int *))dlsym(driver, "cuDriverGetVersion");
         if (dlsym(driver, "cuLaunchKernel") == NULL || ask(&version))
             return 2;

@@ -267,10 +267,12 @@ def with_runtime(env: Mapping[str, str]) -> dict[str, str]:
 
 def ended(process: subprocess.Popen[bytes], timeout: float) -> int:
     """Its status. `wait(timeout)` would look every now and then, up to 50 ms after the end."""
-    descriptor = os.pidfd_open(process.pid)
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # an old system, or a Python that was built on one
+        return process.wait(timeout)
     try:
         if not select.select([descriptor], [], [], timeout)[0]:
-            process.kill()
             raise subprocess.TimeoutExpired(process.args, timeout)
     finally:
         os.close(descriptor)
@@ -286,7 +288,11 @@ def run_program(
         timeout = more.pop("timeout", 300)
         more = {"stdin": subprocess.DEVNULL, **more}
         with subprocess.Popen(command, env=with_runtime(env), stdout=out, stderr=err, **more) as process:
-            status = ended(process, timeout)
+            try:
+                status = ended(process, timeout)
+            except BaseException:  # as subprocess.run does
+                process.kill()
+                raise
         texts = [(file.seek(0), file.read().decode("utf-8", "replace"))[1] for file in (out, err)]
     lines = log.read_text().splitlines() if log.exists() else []
     return Done(status, texts[0], texts[1], [json.loads(line) for line in lines])

@@ -73,11 +73,12 @@ def test_globs_agree_with_the_oracle(library: Any, pattern: bytes, name: bytes) 
 
 def test_all_short_globs_agree_with_the_oracle(library: Any) -> None:
     short = [b"", b"a", b"b", b"-", b"]", b"ab", b"a]", b"[a", b"b-", b"!a", b"aab", b"a-b"]
-    for length in range(5):
-        for letters in itertools.product(b"ab[]!-*?", repeat=length):
-            pattern = bytes(letters)
-            for name in short:
-                assert bool(library.overlap_glob_match(pattern, name)) == oracle(pattern, name), (pattern, name)
+    for start, most in ((b"", 4), (b"[", 4), (b"a[", 3)):
+        for length in range(most + 1):
+            for letters in itertools.product(b"ab[]!-*?", repeat=length):
+                pattern = start + bytes(letters)
+                for name in short:
+                    assert bool(library.overlap_glob_match(pattern, name)) == oracle(pattern, name), (pattern, name)
 
 
 def test_a_glob_with_many_stars_takes_no_time(library: Any) -> None:

@@ -93,7 +93,9 @@ def _step(answer: TraceAnswer) -> str:
     shown = ", ".join([computation, *(f"{word} {percent(time / whole)}" for word, time in parts if time > 0)])
     simulated = " (simulated)" if answer.simulated else ""
     torn = ", of the whole steps of a torn file" if answer.trace.trace.torn else ""
-    return f"{name}{milliseconds(one.span_us)} {a_step(one)}{simulated}{torn}: {shown}"
+    ends = " and ".join(word for time, word in ((one.setup_us, "set-up"), (one.teardown_us, "tear-down")) if time)
+    left = f", without {milliseconds(one.setup_us + one.teardown_us)} of {ends}" if ends else ""
+    return f"{name}{milliseconds(one.span_us)} {a_step(one)}{left}{simulated}{torn}: {shown}"
 
 
 def _idle(one: ProcessResult) -> str:

@@ -135,15 +135,14 @@ class DeviceQueues:
         computing = [other for other in others if isinstance(other, TracedLaunch) and not other.communication]
         return min(computing, key=lambda other: (self._is_one_wave(other), other.start_us), default=None)
 
-    def fills(self, kernel: TracedLaunch) -> bool | None:
-        """Whether more blocks compute than the GPU holds at once; None: not known."""
-        if kernel.communication:
-            return False
+    def waves(self, kernel: TracedLaunch) -> float | None:
+        """Return its blocks by those that the GPU holds at once; None: not known."""
         blocks = self.resident(kernel) if self.resident else None
-        return None if blocks is None or kernel.blocks is None else kernel.blocks > blocks
+        return None if blocks is None or kernel.blocks is None else kernel.blocks / blocks
 
     def _is_one_wave(self, kernel: TracedLaunch) -> bool:
-        return self.fills(kernel) is False
+        waves = self.waves(kernel)
+        return waves is not None and waves <= 1
 
     def wave_us(self, kernel: TracedLaunch) -> float:
         """Return how long a block takes, of a kernel of more than one wave; 0 if that is not known."""

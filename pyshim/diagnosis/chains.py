@@ -51,7 +51,7 @@ def follow(
     host_waits: before it launched works of these numbers the host waited for those in front of them.
     """
     earlier: list[float] = []
-    of_host, ended = 0.0, -inf
+    of_host, ended, has_waited = 0.0, -inf, False
     for number in range(first, len(works)):
         one, moved = works[number], 0.0
         if earlier:
@@ -63,7 +63,8 @@ def follow(
         if begins >= front.end_us:
             break
         if isinstance(one.work, TracedLaunch):
-            begins += wave_us * (_AGAIN if earlier else _FIRST)
+            begins += wave_us * (_AGAIN if has_waited else _FIRST)
+            has_waited = True
         earlier.append(max(0.0, one.work.start_us - begins))
         ended = one.work.end_us - earlier[-1]
     return Chain(first, tuple(earlier), is_cut=False)

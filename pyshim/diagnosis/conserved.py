@@ -1,8 +1,8 @@
 """What of an earlier start ends a step earlier: the work of a full GPU takes its time, in whatever order it runs.
 
 Raised work runs beside the kernels that it waited behind, and these end later by as much. What is won is what follows
-it while the GPU is not full: copies, small kernels, the host, another rank. That runs beside these kernels then, until
-the next one that fills the GPU begins on a stream that is not raised.
+it while the GPU is not full and the streams in front do nothing: copies and small kernels of others, the host, another
+rank. That runs beside these kernels then, until the next one that fills the GPU begins on a stream that is not raised.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 from pyshim.diagnosis.intervals import Interval, both, length, without
-from pyshim.diagnosis.queues import LEAST_US
+
+_BETWEEN_US = 2.5  # from one kernel of a stream to the next, launched ahead
 
 
 def saved(
@@ -22,7 +23,8 @@ def saved(
     """Yield what is won behind each spell of the work in front. All are sets of time of one GPU (intervals.py).
 
     earlier: how much earlier raised work would begin, up to when it began; full: when any kernel that fills the GPU
-    ran; in_front: when one of a stream that is not raised did; end_us: of the steps, where no such kernel follows."""
+    ran, or any work of the streams in front; in_front: when a kernel that fills the GPU ran on a stream that is not
+    raised; end_us: of the steps, where no such kernel follows."""
     spells = _spells(in_front)
     if not spells:
         return
@@ -41,7 +43,7 @@ def _spells(of: Sequence[Interval]) -> list[Interval]:
     """Return the intervals without the gaps between one kernel and the next."""
     found: list[Interval] = []
     for start, end in of:
-        if found and start - found[-1][1] < LEAST_US:
+        if found and start - found[-1][1] < _BETWEEN_US:
             found[-1] = found[-1][0], end
         else:
             found.append((start, end))

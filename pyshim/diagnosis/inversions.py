@@ -11,6 +11,7 @@ What counts:
 What raising may save in a step is estimated as the time in which any of it waited, on all GPUs of the process, counted
 once; no more than its waiters waited for it; without what it would still wait until blocks end (chains.py); and no more
 than the time in which the GPU was not full behind the work in front, because that work remains (conserved.py).
+Behind a stream that is raised as well, work waits as before.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pyshim.diagnosis.chains import Chain, follow
 from pyshim.diagnosis.conserved import saved
 from pyshim.diagnosis.intervals import Interval, merged, union
 from pyshim.diagnosis.priorities import Priorities, faults
-from pyshim.diagnosis.queues import COMMUNICATION, HOST, LEAST_US, Delay, Place, Queues
+from pyshim.diagnosis.queues import COMMUNICATION, HOST, LEAST_US, Delay, Place, Queued, Queues
 from pyshim.diagnosis.result import COPY, NEXT_TO_NOTHING, Inversion, Share, Waited, raised
 from pyshim.profiles.record import TracedLaunch, Work
 
@@ -193,14 +194,14 @@ class Inversions:
         waits = self.sorted
         small = _streams(waits.minor, count, self.is_default)
         to_raise = {(one.device, one.stream) for one in raised(small)}
-        waited = still = 0.0
+        waited = still = as_before = 0.0
         raising: list[tuple[Blocked, _Claim]] = []
         for of_this in waits.by_step.values():
             waited += union((wait.start_us, wait.until_us) for wait in of_this)
             claims = [(wait, self.claims[id(wait.queued)]) for wait in of_this if wait.queued.place in to_raise]
-            # Behind a stream that is raised as well it waits as before.
             raising += [(wait, claim) for wait, claim in claims if wait.behind_place not in to_raise]
             still += sum(claim.still_us for _, claim in claims)
+            as_before += union((wait.start_us, wait.until_us) for wait, _ in claims if wait.behind_place in to_raise)
         span = self.bounds[-1] - self.bounds[0]
         inverted = [wait for of_this in waits.by_step.values() for wait in of_this]
         pairs = {(wait.queued.place, wait.behind_place) for wait in inverted}
@@ -212,6 +213,7 @@ class Inversions:
             saves_us=saves / count,
             moved_us=(earlier - saves) / count,
             still_us=still / count,
+            as_before_us=as_before / count,
             saves_at_most=any(self._is_wave_unknown(wait) for wait, claim in raising if claim.saved_us > 0),
             minor=small,
             major=_streams(waits.major, count, self.is_default),
@@ -249,18 +251,19 @@ class Inversions:
         gpu = self.gpus[device]
         own = [(wait, claim) for wait, claim in raising if wait.behind.device == device]
         fronts = {wait.behind_place for wait, _ in own}
-        full = [
-            kernel
-            for kernel in (one.work for one in gpu.queued)
-            if isinstance(kernel, TracedLaunch) and self._is_full(gpu, kernel, fronts)
-        ]
-        in_front = (kernel for kernel in full if (kernel.device, kernel.stream) not in to_raise)
-        return saved(merged(sorted(_earlier(own))), _times(full), _times(in_front), self.bounds[-1])
+        large = [one for one in gpu.queued if self._fills(gpu, one, fronts)]
+        in_front = _times(one.work for one in large if one.place not in to_raise)
+        # What else the streams in front have comes one after the other all the same.
+        others = _times(one.work for one in gpu.queued if one.place in fronts)
+        full = merged(sorted([*_times(one.work for one in large), *others]))
+        return saved(merged(sorted(_earlier(own))), full, in_front, self.bounds[-1])
 
-    def _is_full(self, gpu: DeviceQueues, kernel: TracedLaunch, fronts: Collection[Place]) -> bool:
-        """Whether it fills the GPU; where that is not known, whether it is of a stream in front."""
-        fills = gpu.fills(kernel)
-        return (kernel.device, kernel.stream) in fronts if fills is None else fills
+    def _fills(self, gpu: DeviceQueues, one: Queued, fronts: Collection[Place]) -> bool:
+        """Whether its blocks fill the GPU. Where that is not known, what computes on a stream in front is taken to."""
+        if not isinstance(one.work, TracedLaunch) or one.work.communication:
+            return False
+        waves = gpu.waves(one.work)
+        return one.place in fronts if waves is None else waves >= 1
 
 
 def _times(works: Iterable[Work]) -> list[Interval]:

@@ -93,6 +93,7 @@ class Waited:
     saves_us: float  # what raising may save: an estimate
     moved_us: float  # what begins earlier by raising and ends no step earlier: the GPU is full with other work
     still_us: float  # what would be waited for even then, until blocks end; of several waiters, the sum
+    as_before_us: float  # what waits behind streams that are to be raised, too
     saves_at_most: bool  # how long a block in front takes is not known: saves_us is a bound
     minor: tuple[Share, ...]  # the streams to raise
     major: tuple[Share, ...]  # whose work waited, too, but which have too much of the computation to be raised

@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
 _PROFILER = "ProfilerStep#"
 _SETUP = 0.05  # of the kernels' time: so much may run before set-up ends
-_PAUSE, _PAUSE_US = 0.1, 1000.0  # of the trace: so much are its pauses together; each, at least
+_PAUSE, _PAUSE_US, _PAUSES = 0.1, 1000.0, 16  # of the trace: so much are its pauses together; each, at least; at most
 _INSIDE = ("Optimizer.", "nccl:")  # PyTorch's own ranges inside a step: Optimizer.step#SGD.step, nccl:all_reduce
 
 
@@ -89,21 +89,25 @@ def main_part(kernels: Iterable[TracedLaunch], begin_us: float, end_us: float) -
     long = _PAUSE * (end_us - begin_us)
     first = _after_pauses(sorted(times), long)
     last = -_after_pauses(sorted((-end, -start) for start, end in times), long)
-    return max(begin_us, first), min(end_us, last)
+    return (max(begin_us, first), min(end_us, last)) if first < last else (begin_us, end_us)
 
 
 def _after_pauses(ordered: Sequence[Interval], long_us: float) -> float:
-    """Return where the last of the pauses ends in front of which next to no kernel ran; -inf if they are short."""
+    """Return where the last of the pauses ends in front of which next to no kernel ran; -inf if they are short.
+
+    Many pauses are how the program works, and no set-up."""
     left = _SETUP * sum(end - start for start, end in ordered)
-    paused, begins = 0.0, -inf
+    paused, count, begins, until = 0.0, 0, -inf, -inf
     for (start, end), (following, _) in zip(ordered, ordered[1:]):
         left -= end - start
         if left < 0:
             break
-        if following - end > _PAUSE_US:
-            paused += following - end
+        until = max(until, end)
+        if following - until > _PAUSE_US:
+            paused += following - until
+            count += 1
             begins = following
-    return begins if paused > long_us else -inf
+    return begins if paused > long_us and count <= _PAUSES else -inf
 
 
 def _on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:

@@ -55,7 +55,7 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
     if one.moved_us > NEXT_TO_NOTHING * one.span_us:
         yield (
             f"Of what raised work would begin earlier, {milliseconds(one.moved_us)} {step} save nothing: kernels that "
-            "fill the GPU take that time, before or after."
+            "fill the GPU, or the streams in front, take that time, before or after."
         )
     yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in one.untold)
     yield from answer.notes
@@ -63,9 +63,11 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
 
 def _why_not(one: ProcessResult) -> str:
     if one.saves_us + one.moved_us > NEXT_TO_NOTHING * one.span_us:
-        return "the GPU is full with other work all the same"
+        return "the GPU and the streams in front have other work all the same"
     if one.saves_us + one.still_us > NEXT_TO_NOTHING * one.span_us:
         return "raised, it still waits until blocks in front end"
+    if one.as_before_us > NEXT_TO_NOTHING * one.span_us:
+        return "it waits behind streams that are raised as well"
     return "nothing waits for it that long"
 
 

@@ -56,7 +56,8 @@ FIELDS = {
         processes[].streams processes[].main_stream[] processes[].kernel_us processes[].collectives[].name
         processes[].collectives[].count processes[].collectives[].us processes[].collectives[].bytes
         processes[].collectives[].exposed_us processes[].collectives[].causes.CAUSE processes[].inversions[].*
-        processes[].waited_us processes[].saves_us processes[].moved_us processes[].saves_at_most processes[].still_us
+        processes[].waited_us processes[].saves_us processes[].moved_us processes[].as_before_us
+        processes[].saves_at_most processes[].still_us
         processes[].minor[].* processes[].major[].* processes[].one_wave_us processes[].one_wave_lost_us
         processes[].one_wave_kernel
         processes[].raised_us processes[].unclaimed_us processes[].unclaimed_one_wave_us processes[].refuted_us

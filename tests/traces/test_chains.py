@@ -150,6 +150,17 @@ def test_where_the_gpu_is_not_known_blocks_are_taken_for_short(tmp_path):
     assert (found.saves_us, found.still_us) == (pytest.approx(382, abs=0.5), pytest.approx(0, abs=0.5))
 
 
+def test_a_chain_that_begins_with_a_copy_waits_for_half_of_a_wave(tmp_path):
+    """The copy waits for no block; the kernel behind it is the first that does, by 20 us."""
+
+    def step(program: Program, at: float) -> None:
+        program.launch(copy(at + 390, 1), at + 5)
+        program.launch(boundary(at + 392, 1), at + 6)
+        program.synchronize(20, at + 8, at + 394)
+
+    assert apart(step, tmp_path).saves_us == pytest.approx(354, abs=0.5)
+
+
 def test_the_set_up_is_not_counted(tmp_path):
     """Steps are not marked; 4 ms in front of the first, a small kernel ran, and another 9 ms before that."""
 
@@ -164,6 +175,23 @@ def test_the_set_up_is_not_counted(tmp_path):
     assert found(interior(11000, 300)).setup_us == 0, "that is work"
     assert found(boundary(14200, 3)).setup_us == 0, "that is short"
     assert played(tmp_path, 10, parts=1).setup_us == 0, "steps are marked"
+    of_no_length = [boundary(at, 0)._replace(correlation=9000) for at in (1000, 6000, 21000)]
+    program = Program()
+    program.kernels = of_no_length
+    assert (look(program, tmp_path).setup_us, look(program, tmp_path).span_us) == (0, 20000)
     behind = found(*(boundary(22000 + 2000 * n, 3)._replace(correlation=9000 + n) for n in range(4)))
     assert (behind.setup_us, behind.teardown_us) == (0, pytest.approx(8599, abs=1)), "some short pauses are a long one"
     assert (behind.span_us, behind.saves_us) == (pytest.approx(whole.span_us), pytest.approx(whole.saves_us))
+
+
+def test_many_pauses_are_how_the_program_works(tmp_path):
+    """A quarter of a second of kernels, and then 200 steps of 50 us, each launched 5 ms behind the one before."""
+    program = Program()
+    for number in range(250):
+        program.launch(interior(1000 + 1000 * number, 990), 900 + 1000 * number)
+    for number in range(200):
+        at = 260_000 + 5000 * number
+        program.launch(boundary(at, 50, 7), at - 10)
+        program.synchronize(7, at - 5, at + 52)
+    process = look(program, tmp_path)
+    assert (process.setup_us, process.teardown_us) == (0, 0)

@@ -53,7 +53,7 @@ def test_a_chain_of_small_kernels_gains_less_than_it_waited(overlap):
     assert 0.8 * gained < said < 1.2 * gained
     assert process["waited_us"] > 0.3 * process["span_us"] and process["still_us"] > 1.5 * process["saves_us"]
     assert [one["stream"] for one in process["minor"]] == ["13"]
-    assert not process["saves_at_most"] and ", about 13 % of the trace," in done.stdout
+    assert not process["saves_at_most"] and ", about 12 % of the trace," in done.stdout
 
 
 @pytest.mark.parametrize("gpus", [[], [{"id": 0, "name": "NVIDIA X1", "computeMajor": 99, "computeMinor": 0}]])
@@ -64,7 +64,7 @@ def test_where_no_known_gpu_is_named_the_estimate_is_a_bound(overlap, tmp_path, 
     done = overlap("explain", tmp_path / "trace.json", "--json")
     (process,) = json.loads(done.stdout)["processes"]
     assert process["saves_at_most"] and process["still_us"] < 0.01 * process["span_us"]
-    assert "raise stream 13, at most 35 % of the trace" in done.stdout and "points too high" in done.stdout
+    assert "raise stream 13, at most 33 % of the trace" in done.stdout and "points too high" in done.stdout
 
 
 def test_the_boundary_waits_for_the_interior(explained):

@@ -40,7 +40,7 @@ def foreign(root: Path) -> Table:
     for name, arms in found.items():
         bare, changes = arms["bare"], (arms.get(arm, {}).get("change_percent") for arm in AUTHORS)
         noise, *words = (percent(float(change)) if change else MISSING for change in changes)
-        if abs(float(noise)) > NOISY:
+        if abs(float(arms["again"]["change_percent"])) > NOISY:
             words = ["too noisy to tell", *[MISSING] * (len(AUTHORS) - 2)]
         place = f"{bare['gpu'].split()[1]}, {bare['processes']}"
         made.append([name, place, f"{float(bare['median']):,.4g} {bare['unit']}", noise, *words])

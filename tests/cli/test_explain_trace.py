@@ -405,6 +405,17 @@ def test_what_waits_for_blocks_all_the_same_is_said(overlap, library, tmp_path):
     assert "Raised, work would still wait 23." in said, found
     assert not any(line.startswith("fault") for line in found), "other priorities would gain nothing"
     assert "The first 28.00 ms are left out as set-up: next to no kernel ran." in said
+    assert " in all, without 28.00 ms of set-up: computation" in said
+
+
+def test_set_up_and_tear_down_are_left_out_and_told(overlap, library, tmp_path):
+    program = Program()
+    for at in range(29000, 90000, 1000):
+        chain(program, at, parts=4)
+    program.kernels += [boundary(at, 5)._replace(correlation=9000) for at in (1000, 110_000)]
+    said = " ".join(" ".join(lines(overlap, program.kineto(tmp_path / "trace.json"), "--full")).split())
+    assert " in all, without 47.58 ms of set-up and tear-down: computation" in said
+    assert "The first 28.00 ms are left out as set-up" in said and "The last 19.57 ms are left out as tear-down" in said
 
 
 def test_what_saves_next_to_nothing_is_not_to_be_written(overlap, library, tmp_path):

@@ -195,3 +195,11 @@ def test_many_pauses_are_how_the_program_works(tmp_path):
         program.synchronize(7, at - 5, at + 52)
     process = look(program, tmp_path)
     assert (process.setup_us, process.teardown_us) == (0, 0)
+
+
+def test_while_a_kernel_runs_is_no_pause(tmp_path):
+    """150 ms of one kernel, with two short ones beside it, in front of a second on four streams."""
+    program = Program()
+    program.kernels = [interior(1000, 150_000, 15), boundary(1500, 3), boundary(149_000, 3)]
+    program.kernels += [interior(151_100, 1_000_000, stream) for stream in (15, 16, 17, 18)]
+    assert look(program, tmp_path).setup_us == 0

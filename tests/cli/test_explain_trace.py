@@ -414,8 +414,8 @@ def test_set_up_and_tear_down_are_left_out_and_told(overlap, library, tmp_path):
         chain(program, at, parts=4)
     program.kernels += [boundary(at, 5)._replace(correlation=9000) for at in (1000, 110_000)]
     said = " ".join(" ".join(lines(overlap, program.kineto(tmp_path / "trace.json"), "--full")).split())
-    assert " in all, without 47.58 ms of set-up and tear-down: computation" in said
-    assert "The first 28.00 ms are left out as set-up" in said and "The last 19.57 ms are left out as tear-down" in said
+    assert " in all, without 48.59 ms of set-up and tear-down: computation" in said
+    assert "The first 28.00 ms are left out as set-up" in said and "The last 20.59 ms are left out as tear-down" in said
 
 
 def test_what_saves_next_to_nothing_is_not_to_be_written(overlap, library, tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz import differ, differ_rows
+from tools.checks import fuzz
 
 HERE = Path(__file__).resolve().parent
 # One answer is wrong, and one call less reaches the driver.
@@ -24,6 +25,10 @@ def test_thousands_of_calls_are_the_same() -> None:
     command = [sys.executable, "-m", "tests.fuzz.differ", "--calls", "20000", "--seed", "1000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+
+
+def test_make_fuzz_calls_every_driver() -> None:
+    assert {driver for driver, _ in fuzz.CALLS.values()} == differ.DRIVERS.keys()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ and without the library. Exits 1 on any finding.
                                      default: all, 60 seconds each
     python -m tools.checks.fuzz --readers N      the readers N seconds each, all calls (.ci/run: 15)
     python -m tools.checks.fuzz calls [--calls N] [--seed N] [--seconds N]    default: a million;
-                             calls5, calls6, calls7: those of HIP, a fifth each
+                             calls5, calls7: those of HIP, a fifth each
     python -m tools.checks.fuzz --repeat FILE    an input that was a finding, once more
 
 Readers in C are programs of tests/fuzz/*_fuzz.c under the address and undefined-behaviour sanitizers: by libFuzzer,
@@ -56,7 +56,7 @@ PROPERTIES = {
     name: f"tests/fuzz/test_readers.py::test_{name}" for name in ("policies", "programs", "reports", "traces")
 }
 # By name: which driver's, and what share of the calls.
-CALLS = {"calls": ("cuda", 1), "calls5": ("hip5", 5), "calls6": ("hip6", 5), "calls7": ("hip7", 5)}
+CALLS = {"calls": ("cuda", 1), "calls5": ("hip5", 5), "calls7": ("hip7", 5)}
 # Of Debian, by release: the version of clang, whose package of libFuzzer has it in its name.
 CLANG = {"bookworm": 14, "trixie": 19}
 SECONDS = 60  # for each reader

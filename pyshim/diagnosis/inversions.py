@@ -248,22 +248,25 @@ class Inversions:
         self, device: int, raising: Sequence[tuple[Blocked, _Claim]], to_raise: Collection[Place]
     ) -> Iterable[Interval]:
         """Return what raising wins on a GPU."""
-        gpu = self.gpus[device]
         own = [(wait, claim) for wait, claim in raising if wait.behind.device == device]
+        if not own:
+            return ()
+        gpu = self.gpus[device]
         fronts = {wait.behind_place for wait, _ in own}
-        large = [one for one in gpu.queued if self._fills(gpu, one, fronts)]
+        large = [one for one in gpu.queued if _fills(gpu, one, fronts)]
         in_front = _times(one.work for one in large if one.place not in to_raise)
         # What else the streams in front have comes one after the other all the same.
         others = _times(one.work for one in gpu.queued if one.place in fronts)
         full = merged(sorted([*_times(one.work for one in large), *others]))
         return saved(merged(sorted(_earlier(own))), full, in_front, self.bounds[-1])
 
-    def _fills(self, gpu: DeviceQueues, one: Queued, fronts: Collection[Place]) -> bool:
-        """Whether its blocks fill the GPU. Where that is not known, what computes on a stream in front is taken to."""
-        if not isinstance(one.work, TracedLaunch) or one.work.communication:
-            return False
-        waves = gpu.waves(one.work)
-        return one.place in fronts if waves is None else waves >= 1
+
+def _fills(gpu: DeviceQueues, one: Queued, fronts: Collection[Place]) -> bool:
+    """Whether its blocks fill the GPU. Where that is not known, what computes on a stream in front is taken to."""
+    if not isinstance(one.work, TracedLaunch) or one.work.communication:
+        return False
+    waves = gpu.waves(one.work)
+    return one.place in fronts if waves is None else waves >= 1
 
 
 def _times(works: Iterable[Work]) -> list[Interval]:

@@ -122,8 +122,8 @@ class ProcessResult(Waited):
     devices: tuple[int, ...]
     steps: str | None  # the ranges' name
     count: int  # of steps
-    setup_us: float  # before that, where steps is None: not counted
-    teardown_us: float  # behind it, likewise
+    setup_us: float  # in front of what is looked at, where steps is None
+    teardown_us: float  # behind what is looked at, where steps is None
     span_us: float
     told: bool  # when its work was ready
     untold: tuple[str, ...]  # sentences about what the trace does not say of it

@@ -21,7 +21,9 @@ _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
 _PROFILER = "ProfilerStep#"
 _SETUP = 0.05  # of the kernels' time: so much may run before set-up ends
-_PAUSE, _PAUSE_US, _PAUSES = 0.1, 1000.0, 16  # of the trace: so much are its pauses together; each, at least; at most
+_PAUSE = 0.1  # of the trace: so long are the pauses of set-up together, or longer
+_PAUSE_US = 1000.0  # so long is each of them, or longer
+_PAUSES = 16  # so many they are, or fewer
 _INSIDE = ("Optimizer.", "nccl:")  # PyTorch's own ranges inside a step: Optimizer.step#SGD.step, nccl:all_reduce
 
 

@@ -25,7 +25,8 @@ POLICY=$policy exec "$@"
 OVERLAP = """#!/bin/sh
 [ "$1" != explain ] || exec "$EXPLAIN" -m pyshim "$@"
 echo '{"totals": {"launches": 7, "raised": 5, "streams_created_raised": 1, "shaped": 0}, "verdict": {"done": "raised"},
-       "findings": ["look"]}'
+       "findings": ["look"], "kernels": [{"kernel": "k", "launches": 7, "raised": 5, "blocks": 4}],
+       "processes": [{"streams": [{"device": 0, "status": "raised", "share": 0.4, "since": 9}]}]}'
 """
 # A rate that depends on arm and binary, an energy, and where and how it ran.
 PROGRAM = """#!/bin/sh
@@ -81,6 +82,8 @@ def test_every_arm_runs_its_binary_and_policy(ran: Any) -> None:
     counts = {row["arm"]: (row["launches"], row["raised"], row["streams_created_raised"]) for row in rows}
     assert counts["default"] == ("7", "5", "1") and counts["bare"] == ("", "", "")
     assert rows[0]["gpu"] == "H200" and made["counts"][0]["findings"] == ["look"]
+    assert made["counts"][0]["streams"] == [{"device": 0, "status": "raised", "share": 0.4}], "what a row is from"
+    assert made["counts"][0]["kernels"] == [{"kernel": "k", "launches": 7, "raised": 5}]
 
 
 def test_what_explain_expects_is_beside_what_came_true(ran: Any, tmp_path: Path) -> None:

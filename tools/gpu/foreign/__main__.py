@@ -209,7 +209,14 @@ class Runner:
         except ValueError:
             return {"failed": row.get("failed") or done.errors[-300:], "first": row}
         totals = {name: report["totals"][name] for name in COUNTS}
-        return {"totals": totals, "verdict": report["verdict"], "findings": report["findings"], "first": row}
+        streams = [
+            {"device": one["device"], "status": one["status"], "share": one["share"]}
+            for process in report["processes"]
+            for one in process["streams"]
+        ]
+        kernels = [{key: one[key] for key in ("kernel", "launches", "raised")} for one in report["kernels"]]
+        told = {"verdict": report["verdict"], "findings": report["findings"], "streams": streams, "kernels": kernels}
+        return {"totals": totals, **told, "first": row}
 
     def explained(self, program: Program, patience: float) -> dict[str, Any]:
         """What `overlap explain` says of a trace of one bare process. percent: of its time, that raising would save."""

@@ -135,6 +135,14 @@ vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph
     return begun(key, real(stream, graph, dependencies, edges, count, mode));
 }
 
+/* Into a graph that was captured before. `differs` is called for each node that is no longer as it was: also if its
+ * priority were ours (cuda.h 13.3). */
+vendor_result capture_again_body(ENTRY, vendor_stream stream, int mode, vendor_graph graph, void *differs, void *data) {
+    REAL_OR_RETURN(capture_again_body);
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream, mode, graph, differs, data));
+}
+
 /* An invalidated capture ends with an error, but it ends. A call on the wrong stream or thread fails without ending
  * it. */
 vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph) {

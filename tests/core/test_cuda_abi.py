@@ -65,7 +65,7 @@ PLAIN = [
 PASSED_ON = [
     (r"\bCUdeviceptr(_v2)?\b", "uint64_t"),
     (r"\bCUmemLocation(_v1)?\b", "uint64_t"),  # by value: two ints in one register
-    (r"\b(CUhostFn|CUstreamCallback|CUarray|CUmemoryPool)\b", "void *"),
+    (r"\b(CUhostFn|CUstreamCallback|CUgraphRecaptureCallback|CUarray|CUmemoryPool)\b", "void *"),
     (r"\bCUexternalSemaphore\b(?= *\*)", "void"),  # arrays of them
     (r"\bCUDA_EXTERNAL_SEMAPHORE_(WAIT|SIGNAL)_PARAMS(_v1)?\b", "void"),
     (r"\bCUDA_(MEMCPY2D|MEMCPY3D|MEMCPY3D_PEER|MEMCPY3D_BATCH_OP)(_v[12])?\b", "void"),

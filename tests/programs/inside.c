@@ -5,6 +5,7 @@
  *   fork       children, which make them, while other threads do
  *   raising    a capture begins while another thread raises a stream
  *   lowering   likewise, while another thread, whose capture begins, gives raised streams back
+ *   recapture  a raised stream is captured into a graph once more
  *
  * -DDRIVER builds the driver: the null driver of the benchmarks, which remembers priorities and calls back. Prints what went wrong.
  */
@@ -97,6 +98,11 @@ API int cuStreamBeginCapture_v2(void *stream, int mode) {
         inside(BEGIN);
     return 0;
 }
+typedef int Differs(void *data, void *node, const void *before, const void *now, int status);
+API int cuStreamBeginRecaptureToGraph(void *, int, void *, Differs *, void *);
+API int cuStreamBeginRecaptureToGraph(void *stream, int mode, void *graph, Differs *differs, void *data) {
+    return differs(data, graph, NULL, NULL, 100 * mode + *inside_level(stream));
+}
 API int cuStreamEndCapture(void *, void **);
 API int cuStreamEndCapture(void *stream, void **graph) {
     return *graph = stream, 0;
@@ -115,7 +121,8 @@ API int cuStreamEndCapture(void *stream, void **graph) {
 #define DECLARE(name, parameters, arguments) extern int name parameters;
 EACH_CALL(DECLARE)
 extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *), cuStreamBeginCapture_v2(void *, int),
-    cuStreamEndCapture(void *, void **), cuEventCreate(void **, unsigned), *inside_level(void *);
+    cuStreamEndCapture(void *, void **), cuEventCreate(void **, unsigned), *inside_level(void *),
+    cuStreamBeginRecaptureToGraph(void *, int, void *, int (*)(void *, void *, const void *, const void *, int), void *);
 extern void inside_of(void (*)(enum call));
 
 enum { ROUNDS = 40, CHILDREN = 60, SECONDS = 60 };
@@ -249,6 +256,21 @@ static void in_a_change(enum call call) {
     }
 }
 
+/* As the driver would call it for a node: `status` says the mode, and the priority of the stream. */
+static int differs(void *data, void *node, const void *before, const void *now, int status) {
+    printf("begins: %d %d %d, priority %d\n", data == raised, node == capturing, before == now, status - 200);
+    return 0;
+}
+
+static void recapture(void) {
+    bad += cuStreamCreate(&large, 1) + cuStreamCreate(&small, 1);
+    void *graph;
+    capturing = large;
+    small_is_raised();
+    bad += cuStreamBeginRecaptureToGraph(small, 2, capturing, differs, raised) + cuStreamEndCapture(small, &graph);
+    small_is_raised();
+}
+
 static void round_of(int count) {
     bad += launch(large, 100000);
     for (int i = 0; i < count; i++)
@@ -287,6 +309,8 @@ int main(int argc, char **argv) {
         captures(0);
     else if (strcmp(what, "lowering") == 0)
         captures(1);
+    else if (strcmp(what, "recapture") == 0)
+        recapture();
     printf("bad %d\n", bad);
     return 0;
 }

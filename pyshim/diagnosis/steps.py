@@ -22,8 +22,8 @@ _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNOR
 _PROFILER = "ProfilerStep#"
 _SETUP = 0.05  # of the kernels' time: so much may run before set-up ends
 _PAUSE = 0.1  # of the trace: so long are the pauses of set-up together, or longer
-_PAUSE_US = 1000.0  # so long is each of them, or longer
-_PAUSES = 16  # so many they are, or fewer
+_PAUSES = 16  # so many such pauses at most make up that time: each is as long as that
+_PAUSE_US = 1000.0  # or longer
 _INSIDE = ("Optimizer.", "nccl:")  # PyTorch's own ranges inside a step: Optimizer.step#SGD.step, nccl:all_reduce
 
 
@@ -97,19 +97,19 @@ def main_part(kernels: Iterable[TracedLaunch], begin_us: float, end_us: float) -
 def _after_pauses(ordered: Sequence[Interval], long_us: float) -> float:
     """Return where the last of the pauses ends in front of which next to no kernel ran; -inf if they are short.
 
-    Many pauses are how the program works, and no set-up."""
+    Shorter pauses are how the program works, and no set-up."""
     left = _SETUP * sum(end - start for start, end in ordered)
-    paused, count, begins, until = 0.0, 0, -inf, -inf
+    least = max(long_us / _PAUSES, _PAUSE_US)
+    paused, begins, until = 0.0, -inf, -inf
     for (start, end), (following, _) in zip(ordered, ordered[1:]):
         left -= end - start
         if left < 0:
             break
         until = max(until, end)
-        if following - until > _PAUSE_US:
+        if following - until > least:
             paused += following - until
-            count += 1
             begins = following
-    return begins if paused > long_us and count <= _PAUSES else -inf
+    return begins if paused > long_us else -inf
 
 
 def _on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:

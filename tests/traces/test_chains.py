@@ -186,15 +186,23 @@ def test_the_set_up_is_not_counted(tmp_path):
 
 def test_many_pauses_are_how_the_program_works(tmp_path):
     """A quarter of a second of kernels, and then 200 steps of 50 us, each launched 5 ms behind the one before."""
-    program = Program()
-    for number in range(250):
-        program.launch(interior(1000 + 1000 * number, 990), 900 + 1000 * number)
-    for number in range(200):
-        at = 260_000 + 5000 * number
-        program.launch(boundary(at, 50, 7), at - 10)
-        program.synchronize(7, at - 5, at + 52)
-    process = look(program, tmp_path)
+
+    def found(begin: float, *more: K) -> ProcessResult:
+        program = Program()
+        program.kernels = [*more]
+        for number in range(250):
+            program.launch(interior(begin + 1000 * number, 990), begin - 100 + 1000 * number)
+        for number in range(200):
+            at = begin + 259_000 + 5000 * number
+            program.launch(boundary(at, 50, 7), at - 10)
+            program.synchronize(7, at - 5, at + 52)
+        return look(program, tmp_path)
+
+    process = found(1000)
     assert (process.setup_us, process.teardown_us) == (0, 0)
+    after = [boundary(1000 + 50_000 * number, 3) for number in range(40)]
+    process = found(2_001_000, *after)
+    assert (process.setup_us, process.teardown_us) == (2_000_000, 0), "nor do they hide a set-up of longer ones"
 
 
 def test_while_a_kernel_runs_is_no_pause(tmp_path):

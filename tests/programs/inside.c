@@ -122,7 +122,8 @@ API int cuStreamEndCapture(void *stream, void **graph) {
 EACH_CALL(DECLARE)
 extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *), cuStreamBeginCapture_v2(void *, int),
     cuStreamEndCapture(void *, void **), cuEventCreate(void **, unsigned), *inside_level(void *),
-    cuStreamBeginRecaptureToGraph(void *, int, void *, int (*)(void *, void *, const void *, const void *, int), void *);
+    cuStreamBeginRecaptureToGraph(void *, int, void *, int (*)(void *, void *, const void *, const void *, int),
+                                  void *);
 extern void inside_of(void (*)(enum call));
 
 enum { ROUNDS = 40, CHILDREN = 60, SECONDS = 60 };

@@ -447,6 +447,23 @@ def test_check_of_an_unknown_policy_names_those_that_are_there_and_how_to_add_it
     assert said.endswith("/env/h100.env holds no policy") and f": make site PREFIX={site}, " in helped
 
 
+def test_the_prolog_of_the_page_takes_check_as_ours_does(installed, tmp_path):
+    """A site's own TaskProlog, which ends with ours: docs/how-to/who-gains.md."""
+    page = (Path(__file__).resolve().parents[2] / "docs/how-to/who-gains.md").read_text()
+    (text,) = [block for block in page.split("```text\n") if block.startswith("#!/bin/sh\n")]
+    own = tmp_path / "prolog"
+    text = text.partition("```")[0].replace("/opt/overlap", str(installed)).replace("/var/spool", str(tmp_path))
+    own.write_text(text)
+    own.chmod(0o755)
+    (tmp_path / "overlap").mkdir()
+    environment = {"OVERLAP_POLICY": "observe", "PATH": os.environ["PATH"]}
+    for words, stream in (([], "stdout"), (["--check"], "stderr")):
+        done = subprocess.run([str(own), *words], env=environment, capture_output=True, text=True)
+        said = {"stdout": done.stdout, "stderr": done.stderr}
+        assert done.returncode == 0 and f"export LD_PRELOAD={installed}" in said.pop(stream)
+        assert list(said.values()) == [""]
+
+
 def test_a_preload_that_the_loader_complains_of_is_complained_of_once(installed):
     """By the shell that runs the script, and by none of the programs that it starts."""
     environment = {"OVERLAP_POLICY": "own", "LD_PRELOAD": "/nowhere/libforeign.so"}

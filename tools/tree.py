@@ -96,10 +96,9 @@ def clean(environment: str, *paths: str) -> None:
         every.remove(environment)
     found = of_another(every)
     if found:
-        raise Refused(
-            f"nothing is removed: {found} belongs to {owner_of(found)}, and you ({name_of(os.geteuid())}) cannot remove it",
-            "sudo make clean",
-        )
+        me = name_of(os.geteuid())
+        sentence = f"nothing is removed: {found} belongs to {owner_of(found)}, and you ({me}) cannot remove it"
+        raise Refused(sentence, "sudo make clean")
     for path in every:
         try:
             if os.path.isdir(path) and not os.path.islink(path):
@@ -118,7 +117,8 @@ def as_owner(command: Sequence[str]) -> None:
         name, home, group = known.pw_name, known.pw_dir, known.pw_gid
     except KeyError:
         name, home, group = str(info.st_uid), "/nonexistent", info.st_gid
-    program = shutil.which(command[0]) or command[0]  # no module can be imported later, if root's Python is root's alone
+    # Before: as the owner this process may not be able to import a module, if its Python is root's alone.
+    program = shutil.which(command[0]) or command[0]
     try:
         os.initgroups(name, group)
         os.setgid(group)
@@ -128,7 +128,7 @@ def as_owner(command: Sequence[str]) -> None:
             f"make cannot build as {name}, who owns this clone: {error.strerror}",
             f"run make setup as {name} first, or clone as {name_of(os.geteuid())}",
         ) from error
-    # The variables of make hold a job server and flags of root's make; the folders of root's session are closed to others.
+    # Those of make hold flags and a job server of root's make, the others folders that may be closed to the owner.
     for variable in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"):
         os.environ.pop(variable, None)
     os.environ.update(HOME=home, USER=name, LOGNAME=name)

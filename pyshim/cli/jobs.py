@@ -87,7 +87,8 @@ def _no_page(found: Jobs, directories: Sequence[str]) -> Iterator[str]:
 def _denied(found: Jobs) -> str:
     from pyshim.report.jobs import user_name
 
-    return f"{' and '.join(_some(count, what) for what, count in found.denied.items())} closed to {user_name(os.geteuid())}"
+    closed = " and ".join(_some(count, what) for what, count in found.denied.items())
+    return f"{closed} closed to {user_name(os.geteuid())}"
 
 
 def _as_another(directories: Sequence[str]) -> str:

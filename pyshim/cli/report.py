@@ -155,8 +155,9 @@ def _nothing(collected: Collected) -> tuple[str, str]:
             f"of all runs: {every}; of one: overlap report {shlex.quote(next(filter(None, runs)))}",
         )
     if any(closed):
+        first = next(filter(None, closed))
         return (
-            f"{some(collected.directories)} {holds} no report that you may read: {next(filter(None, closed))} is closed",
+            f"{some(collected.directories)} {holds} no report that you may read: {first} is closed",
             f"run it as a user who may read it: {every}",
         )
     return (

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 
 from pyshim.errors import USAGE, OverlapError, printable
 from pyshim.pages.judged import carried, judged
@@ -146,14 +147,13 @@ def run_below(directory: str) -> tuple[str, str]:
     """Return the first folder with pages below this one, as deep as jobs() looks.
 
     If there is none: "", and the first folder that this user may not read."""
-    opened = 0
     closed: list[str] = []
-    for path, folders, names in os.walk(directory, onerror=lambda error: closed.append(str(error.filename))):
+    below = os.walk(directory, onerror=lambda error: closed.append(str(error.filename)))
+    for path, folders, names in islice(below, _MOST_LOOKED_AT):
         if any(map(folder.PAGE.match, names)):
             return path, ""
-        opened += 1
         depth = os.path.relpath(path, directory).count(os.sep) + (path != directory)
-        folders[:] = sorted(folders) if depth < _DEEPEST and opened < _MOST_LOOKED_AT else []
+        folders[:] = sorted(folders) if depth < _DEEPEST else []
     return "", next(iter(closed), "")
 
 

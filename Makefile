@@ -13,7 +13,7 @@ BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core s
 MAY_BUILD := $(PYTHON) tools/tree.py may-build $(VENV)
 # Root in a clone of another user, as by sudo: what is built is built as the owner, and stays the owner's.
 ifeq ($(shell [ "$$(id -u)" = 0 ] && [ "$$(stat -c %u .)" != 0 ] && echo foreign),foreign)
-AS_OWNER := PYTHON='$(PYTHON)' $(PYTHON) tools/tree.py as-owner $(MAKE) --no-print-directory
+AS_OWNER := PYTHON='$(PYTHON)' $(PYTHON) tools/tree.py as-owner $(MAKE) --silent
 export PYTHONDONTWRITEBYTECODE := 1
 endif
 

@@ -104,6 +104,8 @@ def test_root_makes_a_site_and_leaves_nothing_of_its_own_in_the_clone(top: Path,
     assert done.returncode == 0, done.stderr
     assert (top / "site/lib/liboverlap.so").stat().st_uid == 0
     assert (top / "clone/.venv/.made").exists() and others(top, OWNER.pw_uid) == []
+    again = make(0, "site", f"PREFIX={top}/site")
+    assert again.returncode == 0 and len(again.stdout.splitlines()) == 1  # the command of make: nothing was built
     assert make(OWNER.pw_uid, ".venv/bin/overlap-run").returncode == 0
     done = make(OWNER.pw_uid, "clean")
     assert (done.returncode, done.stderr) == (0, "")

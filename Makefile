@@ -9,8 +9,16 @@ export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # Files, no folders: Python adds its cache to a folder, which would then be newer than what is built.
 BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/preload shim/sys shim/gpu shim/cuda shim/hip tools/demo tools/simgpu tools/simgpu/runtime) tools/release/launcher.c $(addprefix tools/simgpu/hip/,*.c *.h *.def names.py) policies/*.yaml pyshim/policy/*.py pyshim/start/chosen.py))
 
+# Asked where something is built, and nowhere else: anyone may use what the owner of the clone has built.
+MAY_BUILD := $(PYTHON) tools/tree.py may-build $(VENV)
+# Root in a clone of another user, as by sudo: what is built is built as the owner, and stays the owner's.
+ifeq ($(shell [ "$$(id -u)" = 0 ] && [ "$$(stat -c %u .)" != 0 ] && echo foreign),foreign)
+AS_OWNER := PYTHON='$(PYTHON)' $(PYTHON) tools/tree.py as-owner $(MAKE) --silent
+export PYTHONDONTWRITEBYTECODE := 1
+endif
+
 # A virtual environment holds the path that it was made for, and the path of its Python.
-ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
+ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made 2>/dev/null),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
@@ -24,15 +32,30 @@ help: ## this list
 # With what tests need, too; the demo needs none of that.
 setup: $(BIN)/overlap-run $(VENV)/.group-test ## build all, and install what tests need into .venv (200 MB)
 
+ifdef AS_OWNER
+.PHONY: pyshim/_lib/.built $(BIN)/overlap-run
+pyshim/_lib/.built $(BIN)/overlap-run:
+	@$(AS_OWNER) $@
+
+$(VENV)/.group-%: $(BIN)/overlap-run
+	@$(AS_OWNER) $@
+else
+
+# .making: what an interrupted run leaves is make's, too, and the next run may remove it.
 $(VENV)/.made:
+	@$(MAY_BUILD)
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo 'make: $(PYTHON) has no module ensurepip or venv; on Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
 	@echo 'make: making the virtual environment $(VENV)' >&2
-	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
-	    echo 'make: no virtual environment; on Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
+	@rm -rf $(VENV) && mkdir $(VENV) && touch $(VENV)/.making
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	    echo 'make: there is no virtual environment: the lines above say why' >&2; exit 1; }
 	@echo '$(CURDIR)' >$@
 
 # Groups of dependencies need pip 25.1. The build is the next rule's, and where there is
 # no compiler, that rule finds one here.
 $(VENV)/.installed: pyproject.toml tools/release/hatch_build.py tools/release/overlap-run.py pyshim/__init__.py $(VENV)/.made
+	@$(MAY_BUILD)
 	@echo 'make: installing the package and what it needs into $(VENV): pip may take a minute, and says nothing' >&2
 	@$(PIP) 'pip>=25.1'
 	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
@@ -44,19 +67,23 @@ ifneq ($(shell cat pyshim/_lib/.built 2>/dev/null),$(BUILT_FROM))
 endif
 
 pyshim/_lib/.built: shim/build.py $(BUILT_FROM) | $(VENV)/.installed
+	@$(MAY_BUILD)
 	@$(BIN)/python shim/build.py
 	@echo '$(BUILT_FROM)' >$@
 
 # An installed wheel has these two from tools/release/hatch_build.py.
 $(BIN)/overlap-run: pyshim/_lib/.built $(VENV)/.installed
+	@$(MAY_BUILD)
 	@cp -f pyshim/_lib/launcher $(BIN)/overlap
 	@cp -f pyshim/_lib/launcher $@
 
 # The package is there: this adds a group of pyproject.toml. Of its modules few are imported, and compiled then.
 $(VENV)/.group-%: $(VENV)/.installed
+	@$(MAY_BUILD)
 	@echo 'make: installing the group $* into $(VENV): pip may take some minutes, and says nothing' >&2
 	@$(PIP) --no-compile --group '$*'
 	@touch $@
+endif
 
 loadable:
 	@case '$(CURDIR)' in *[:\ ]*) echo 'make: LD_PRELOAD cannot hold a path with a space or a colon: move this folder' >&2; \
@@ -121,5 +148,4 @@ site: pyshim/_lib/.built ## the folder of a cluster: PREFIX=/opt/overlap; ARGS
 	$(BIN)/python tools/deploy/install '$(PREFIX)' $(ARGS)
 
 clean: ## remove what was built
-	rm -rf $(VENV) pyshim/_lib build .tests .fuzz dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@$(PYTHON) tools/tree.py clean $(VENV) build .tests .fuzz dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

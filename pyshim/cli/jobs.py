@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from pyshim.errors import FINDINGS, OverlapError
+from pyshim.errors import FINDINGS, OverlapError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,11 +54,48 @@ def run(directories: Sequence[str], as_json: bool, csv: bool, prometheus: str | 
 
 
 def _skipped(found: Jobs) -> Iterator[str]:
-    """Yield what did not count, and why."""
+    """Yield what did not count, why, and where: a line for each reason."""
     for reason, count in sorted(found.skipped.items()):
         what, _, why = reason.partition(": ")
-        one = what.replace("pages", "page").replace("folders", "folder")
-        yield f"{count:,} {what if count > 1 else one} skipped{f': {why}' if why else ''}"
+        first = f"{'the first: ' if count > 1 else ''}{printable(found.skipped.first[reason])}"
+        yield f"{_some(count, what)} skipped{f': {why}' if why else ''} ({first})"
+
+
+def _some(count: int, what: str) -> str:
+    """Return "1 folder" or "2 folders". what: of several, such as "folders too deep"."""
+    return f"{count:,} {what if count > 1 else what.replace('pages', 'page').replace('folders', 'folder')}"
+
+
+def _no_page(found: Jobs, directories: Sequence[str]) -> Iterator[str]:
+    """Yield what to say where no page can be read: that depends on what was skipped."""
+    named = ", ".join(directories)
+    if found.denied:
+        yield f"done: nothing: no page in {named} can be read: {_denied(found)}"
+        yield "gain: not known"
+        yield f"next: {_as_another(directories)}"
+        return
+    yield f"done: nothing: no page in {named} can be read"
+    yield "gain: not known"
+    if any("another version" in reason for reason in found.skipped):
+        yield "next: read them with the overlap-run that wrote them: the warnings name the layout of each"
+    elif any(reason.startswith("pages") for reason in found.skipped):
+        yield "next: copy the pages again: the warnings say what is the matter with them, and name one for each reason"
+    else:
+        yield "next: let jobs write pages there, by a TaskProlog with OVERLAP_REPORT (docs/how-to/who-gains.md)"
+
+
+def _denied(found: Jobs) -> str:
+    from pyshim.report.jobs import user_name
+
+    closed = " and ".join(_some(count, what) for what, count in found.denied.items())
+    return f"{closed} closed to {user_name(os.geteuid())}"
+
+
+def _as_another(directories: Sequence[str]) -> str:
+    command = shlex.join(["overlap", "report", *directories, "--jobs"])
+    if os.geteuid() == 0:
+        return f"where root may read them, on the file server or as their owner: {command}"
+    return f"as root, or another user who may read them: {command}"
 
 
 def _show(found: Jobs, directories: Sequence[str]) -> None:
@@ -76,19 +115,21 @@ def _sentences(found: Jobs, directories: Sequence[str]) -> Iterator[str]:
     from pyshim.report.jobs import WOULD, hours
 
     if not found.pages:
-        yield f"done: nothing: no page in {', '.join(directories)} can be read"
-        yield "gain: not known"
-        yield "next: let jobs write pages there, by a TaskProlog with OVERLAP_REPORT (docs/how-to/who-gains.md)"
+        yield from _no_page(found, directories)
         return
     all_hours = hours(sum(program.seconds for program in found.programs))
     gaining = [program for program in found.programs if program.gains]
     yield (
         f"done: read {_count(found.runs, 'run')} of {_count(len(found.programs), 'program')} by "
         f"{_count(found.users, 'user')}: {all_hours:,.1f} GPU hours"
+        + (f"; not read: {_denied(found)}" if found.denied else "")
     )
     if not gaining:
         yield "gain: none from the default: it raises no stream of any of these programs; the table says why"
-        yield "next: nothing for these programs; overlap explain TRACE shows what one of them waits for"
+        if found.denied:
+            yield f"next: the rest, {_as_another(directories)}"
+        else:
+            yield "next: nothing for these programs; overlap explain TRACE shows what one of them waits for"
         return
     took = hours(sum(program.seconds_raised for program in gaining))
     part = f" ({took / all_hours:.0%})".replace("%", " %") if all_hours else ""
@@ -97,6 +138,9 @@ def _sentences(found: Jobs, directories: Sequence[str]) -> Iterator[str]:
         f"gain: not measured; the default {would} streams in {_count(len(gaining), 'program')}, whose runs took "
         f"{took:,.1f} GPU hours{part}"
     )
+    if found.denied:
+        yield f"next: the rest, {_as_another(directories)}"
+        return
     first = gaining[0]
     launcher = "LAUNCHER " if first.ranks > 1 else ""
     yield (

@@ -132,6 +132,7 @@ def _fetch(directories: Sequence[str]) -> bool:
 
 def _nothing(collected: Collected) -> tuple[str, str]:
     from pyshim.report.collect import some
+    from pyshim.report.jobs import run_below
     from pyshim.start.folder import search_of
 
     if collected.skipped:
@@ -146,6 +147,19 @@ def _nothing(collected: Collected) -> tuple[str, str]:
             f"its answer: overlap tune --resume {shlex.quote(searches[0])}",
         )
     holds = "hold" if len(collected.directories) > 1 else "holds"
+    every = shlex.join(["overlap", "report", *collected.directories, "--jobs"])
+    runs, closed = zip(*map(run_below, collected.directories))
+    if any(runs):
+        return (
+            f"{some(collected.directories)} {holds} no run itself, but folders with runs",
+            f"of all runs: {every}; of one: overlap report {shlex.quote(next(filter(None, runs)))}",
+        )
+    if any(closed):
+        first = next(filter(None, closed))
+        return (
+            f"{some(collected.directories)} {holds} no report that you may read: {first} is closed",
+            f"run it as a user who may read it: {every}",
+        )
     return (
         f"{some(collected.directories)} {holds} no report of overlap-run",
         "make one: overlap-run --report DIR PROGRAM. OVERLAP_REPORT=DIR alone makes none: a TaskProlog or a module "

@@ -260,6 +260,8 @@ def listed(directory: str) -> list[str]:
         near = None
         if isinstance(error, FileNotFoundError):
             near = _nearby(directory) or f"make one: overlap-run --report {shlex.quote(directory)} PROGRAM"
+        elif isinstance(error, PermissionError):
+            near = "run it as a user who may read it"
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", near, USAGE) from error
 
 

@@ -6,6 +6,7 @@ counts for the user whom the file belongs to, whatever it says of itself. Nothin
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 
 from pyshim.errors import USAGE, OverlapError, printable
 from pyshim.pages.judged import carried, judged
@@ -22,10 +24,12 @@ from pyshim.pages.untrusted import Unreadable, read_with_owner
 from pyshim.start import folder
 
 _DEEPEST = 8  # folders below the one that is named
+_MOST_LOOKED_AT = 2000  # folders in which run_below() looks for runs
 _MOST_PROGRAMS = 20_000  # rows; further programs are counted together
 _LONGEST = 48  # characters of a program's name
 _YEAR = 366 * 86400.0  # seconds; a process that says that it ran for longer is not believed
 _HOUR = 3600.0
+_DENIED = os.strerror(errno.EACCES)
 OTHER = "(other)"
 # Verdicts: what the rule did, or the commonest reason why it did nothing.
 RAISED, WOULD, NO_LAUNCH, NOT_JUDGED = "raised", "would be raised", "no launch seen", "no stream judged"
@@ -80,12 +84,30 @@ class Program:
         return self.launches_raised / self.launches if self.launches else 0.0
 
 
+class Skipped(Counter[str]):
+    """How many files and folders do not count, by the reason, and the first of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: dict[str, str] = {}
+
+    def note(self, reason: str, path: str) -> None:
+        self[reason] += 1
+        self.first.setdefault(reason, path)
+
+
 @dataclass
 class Jobs:
     programs: list[Program]  # those that would gain first, by GPU hours
     runs: int
     pages: int
-    skipped: Counter[str]  # files and folders, by the reason why they do not count
+    skipped: Skipped
+
+    @property
+    def denied(self) -> dict[str, int]:
+        """Return how many folders and how many pages this user may not read; no zeros."""
+        found = {what: self.skipped[f"{what}: {_DENIED}"] for what in ("folders", "pages")}
+        return {what: count for what, count in found.items() if count}
 
     @property
     def users(self) -> int:
@@ -110,6 +132,7 @@ class _Process:
     page: Page
     owner: int  # the user id that the system has for the file
     end: float  # seconds since 1970
+    path: str
 
 
 @dataclass
@@ -120,17 +143,33 @@ class _Run:
     command: tuple[str, ...] = ()
 
 
-def _runs(directory: str, skipped: Counter[str]) -> Iterator[_Run]:
+def run_below(directory: str) -> tuple[str, str]:
+    """Return the first folder with pages below this one, as deep as jobs() looks.
+
+    If there is none: "", and the first folder that this user may not read."""
+    closed: list[str] = []
+    below = os.walk(directory, onerror=lambda error: closed.append(str(error.filename)))
+    for path, folders, names in islice(below, _MOST_LOOKED_AT):
+        if any(map(folder.PAGE.match, names)):
+            return path, ""
+        depth = os.path.relpath(path, directory).count(os.sep) + (path != directory)
+        folders[:] = sorted(folders) if depth < _DEEPEST else []
+    return "", next(iter(closed), "")
+
+
+def _runs(directory: str, skipped: Skipped) -> Iterator[_Run]:
     try:
         top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         hint = "name the folder of all runs: that of OVERLAP_REPORT, or of overlap-run --report DIR"
+        if isinstance(error, PermissionError):
+            hint = "run it as a user who may read the folder"
         raise OverlapError(f"the folder {directory} cannot be read: {error.strerror}", hint, USAGE) from error
-    yield from _walk(top, _DEEPEST, skipped)
+    yield from _walk(top, directory, _DEEPEST, skipped)
 
 
-def _walk(descriptor: int, depth: int, skipped: Counter[str]) -> Iterator[_Run]:
-    """Yield the runs of an open folder and of those below it, and close it.
+def _walk(descriptor: int, path: str, depth: int, skipped: Skipped) -> Iterator[_Run]:
+    """Yield the runs of an open folder and of those below it, and close it. path: for messages.
 
     Folders are opened one from the other, without links: other users may exchange names meanwhile."""
     try:
@@ -138,33 +177,35 @@ def _walk(descriptor: int, depth: int, skipped: Counter[str]) -> Iterator[_Run]:
             names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
         pages = sorted(name for name, is_folder in names if not is_folder and name.endswith(".page"))
         if pages:
-            yield _run(descriptor, pages, f"{folder.OUTERMOST}.json" in {name for name, _ in names}, skipped)
+            has_start = f"{folder.OUTERMOST}.json" in {name for name, _ in names}
+            yield _run(descriptor, path, pages, has_start, skipped)
         for name in sorted(name for name, is_folder in names if is_folder):
+            below = os.path.join(path, name)
             if depth == 0:
-                skipped["folders too deep"] += 1
+                skipped.note("folders too deep", below)
                 continue
             try:
                 inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
             except OSError as error:
-                skipped[f"folders: {error.strerror}"] += 1
+                skipped.note(f"folders: {error.strerror}", below)
                 continue
-            yield from _walk(inner, depth - 1, skipped)
+            yield from _walk(inner, below, depth - 1, skipped)
     except OSError as error:
-        skipped[f"folders: {error.strerror}"] += 1
+        skipped.note(f"folders: {error.strerror}", path)
     finally:
         os.close(descriptor)
 
 
-def _run(descriptor: int, names: Sequence[str], has_start: bool, skipped: Counter[str]) -> _Run:
+def _run(descriptor: int, path: str, names: Sequence[str], has_start: bool, skipped: Skipped) -> _Run:
     run = _Run()
     for name in names:
         try:
             data, info = read_with_owner(name, page_size(), folder=descriptor)
             page = page_of(data, whole=False)
         except Unreadable as error:
-            skipped[f"pages: {error}"] += 1
+            skipped.note(f"pages: {error}", os.path.join(path, name))
             continue
-        process = _Process(page, info.st_uid, min(info.st_mtime, time.time()))
+        process = _Process(page, info.st_uid, min(info.st_mtime, time.time()), os.path.join(path, name))
         key = info.st_uid, page.host, page.pid, page.start
         before = run.processes.get(key)
         if before is None or (page.ended, page.launches) >= (before.page.ended, before.page.launches):
@@ -188,7 +229,7 @@ def _command(descriptor: int) -> tuple[str, ...]:
 class _Sums:
     def __init__(self) -> None:
         self.programs: dict[tuple[int, str], Program] = {}
-        self.skipped: Counter[str] = Counter()
+        self.skipped = Skipped()
         self.runs = self.pages = 0
         self._seen: set[int] = set()  # processes, by hash: a folder may have been copied into another
 
@@ -198,7 +239,7 @@ class _Sums:
         for key, process in run.processes.items():
             number = hash(key)
             if number in self._seen:
-                self.skipped["pages: another copy is in the folder"] += 1
+                self.skipped.note("pages: another copy is in the folder", process.path)
                 continue
             self._seen.add(number)
             self.pages += 1

@@ -26,6 +26,7 @@ QUIET = {
 found = {(one["program"], one["arm"]): one for one in programs.rows(ROOT, programs.FOREIGN)}
 changes = {key: float(one["change_percent"]) for key, one in found.items()}
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ONE_GPU = (programs.ONE, Path("docs/data/stencils-one-gpu.csv"), Path("docs/data/rule-choices.csv"))
 STENCILS = ("stencils, through host memory", "stencils, halo by NCCL")
 FAMILIES = {
     "our stencils": STENCILS,
@@ -93,6 +94,19 @@ def test_the_picture_is_of_today(python: Callable[..., CompletedProcess[str]]) -
     assert done.returncode == 0, done.stderr
     picture = (ROOT / "docs" / "pictures" / "stencil.svg").read_text(encoding="utf-8")
     assert picture.count("simulated") >= 3
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/who-gains.md"])
+def test_what_observe_costs_is_that_of_all_our_programs(page: str) -> None:
+    """On two GPUs and on one, beside what two bare arms differ by; blocking copies change most."""
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    two, one = programs.rows(ROOT, programs.TWO), [cell for file in ONE_GPU for cell in programs.rows(ROOT, file)]
+    assert {cell["gpu"] for cell in two} == {"NVIDIA H100 80GB HBM3"}
+    most = max((*two, *one), key=lambda cell: float(cell["observe_percent"]))
+    assert most["program"] == "host-copy" and "the most in stencils with blocking copies" in text
+    changed, noise = span(programs.changes(two, "observe")), span(programs.changes(two, "again"))
+    assert f"{changed} % in our programs on two H100, where two bare arms differ by {noise} %" in text
+    assert f"{span(programs.changes(one, 'observe'))} % on one H200" in text
 
 
 def test_the_generated_table_of_the_page_is_that_of_its_commands(

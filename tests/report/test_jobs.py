@@ -8,6 +8,8 @@ import json
 import os
 import pwd
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +17,10 @@ from pathlib import Path
 import pytest
 
 from pyshim._native import STREAM_STATUSES
+from pyshim.cli import main
 from pyshim.report.jobs import jobs
 from pyshim.start import folder
+from tests import in_process
 
 STATUS = {name: number for number, name in enumerate(STREAM_STATUSES, 1)}
 H100 = "NVIDIA H100 80GB HBM3"
@@ -236,27 +240,119 @@ def test_a_page_counts_for_the_user_whom_the_file_belongs_to(run, top, write_pag
     assert users == {(pwd.getpwuid(1).pw_name, 1), (pwd.getpwuid(2).pw_name, 1), ("54321", 1)}
 
 
-@ROOT
-def test_a_folder_that_may_not_be_read_is_counted(run, top):
-    path = run("a", "raised")
-    path.chmod(0)
-    top.chmod(0o755)
-    for around in top.parents:
+@pytest.fixture
+def as_nobody(overlap, clean_environment) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """overlap(words ...) of a user to whom folders may be closed, and who may read no Python of root's."""
+
+    def become() -> None:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        overlap(*words)  # so that all modules are there: nobody may not be able to read them later
+        return in_process.forked(lambda: become() or main(sys.argv[1:]), list(words), clean_environment)
+
+    return run
+
+
+def passable(path: Path) -> None:
+    """Other users may enter and read this folder; what is in it they may or may not."""
+    for around in (path, *path.parents):
         around.chmod(around.stat().st_mode | 0o5)
-    told, tell = os.pipe()
-    child = os.fork()
-    if child == 0:  # a user who may read no Python of root's
-        try:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-            os.write(tell, repr(dict(jobs(str(top)).skipped)).encode())
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    os.close(tell)
-    with open(told) as said:
-        assert said.read() == "{'folders: Permission denied': 1}"
+
+
+@ROOT
+def test_folders_and_pages_of_others_are_counted_and_the_next_step_is_to_run_as_one_who_may_read(run, top, as_nobody):
+    (run("a", "raised")).chmod(0)
+    (run("b", "raised")).chmod(0)
+    passable(top)
+    done = as_nobody("report", str(top), "--jobs")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        1,
+        [
+            f"done: nothing: no page in {top} can be read: 2 folders closed to nobody",
+            "gain: not known",
+            f"next: as root, or another user who may read them: overlap report {top} --jobs",
+        ],
+    )
+    assert done.stderr == f"overlap: warning: 2 folders skipped: Permission denied (the first: {top}/a)\n"
+    path = run("c", "raised")
+    path.chmod(0o755)
+    (page, other) = sorted(path.iterdir())
+    page.chmod(0o644)
+    other.chmod(0)
+    (top / "b").chmod(0o755)
+    (top / "b" / other.name).unlink()
+    (top / "b" / page.name).unlink()
+    done = as_nobody("report", str(top), "--jobs")
+    said, _, following = done.stdout.splitlines()[:3]
+    assert said.endswith("; not read: 1 folder and 1 page closed to nobody")
+    assert following == f"next: the rest, as root, or another user who may read them: overlap report {top} --jobs"
+    assert f"warning: 1 page skipped: Permission denied ({other})\n" in done.stderr
+    top.chmod(0)
+    done = as_nobody("report", str(top), "--jobs")
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        [
+            f"overlap: error: the folder {top} cannot be read: Permission denied",
+            "overlap: help: run it as a user who may read the folder",
+        ],
+    )
+
+
+def test_a_report_of_a_folder_of_many_runs_names_jobs(run, top, overlap):
+    """Where they are two folders down, and `overlap report` of one run finds none."""
+    path = run("node1/alice/slurm-1.0", "raised")
+    (top / "a").mkdir()
+    (top / "loop").symlink_to(top)
+    for named in (top, top / "node1"):
+        done = overlap("report", str(named))
+        assert (done.returncode, done.stdout) == (1, "")
+        error, hint = done.stderr.splitlines()
+        assert error == f"overlap: error: {named} holds no run itself, but folders with runs"
+        assert hint == f"overlap: help: of all runs: overlap report {named} --jobs; of one: overlap report {path}"
+        for command in hint.removeprefix("overlap: help: of all runs: ").split("; of one: "):
+            assert overlap(*command.split()[1:]).returncode == 0
+
+
+@ROOT
+def test_a_report_of_a_folder_whose_runs_are_closed_says_so(run, top, as_nobody):
+    run("node1/alice/slurm-1.0", "raised")
+    (top / "node1" / "alice").chmod(0)
+    (top / "node1").chmod(0o755)
+    passable(top)
+    done = as_nobody("report", str(top))
+    assert (done.returncode, done.stderr.splitlines()) == (
+        1,
+        [
+            f"overlap: error: {top} holds no report that you may read: {top}/node1/alice is closed",
+            f"overlap: help: run it as a user who may read it: overlap report {top} --jobs",
+        ],
+    )
+    top.chmod(0o700)
+    done = as_nobody("report", str(top))
+    assert done.stderr.splitlines()[1] == "overlap: help: run it as a user who may read it"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "following"),
+    [
+        (
+            lambda data: data[:4] + (9999).to_bytes(4, "little") + data[8:],
+            "next: read them with the overlap-run that wrote",
+        ),
+        (lambda data: data[:100], "next: copy the pages again: the warnings say "),
+    ],
+    ids=["another version", "truncated"],
+)
+def test_pages_that_are_there_and_no_good_are_not_to_be_written_first(run, top, overlap, spoil, following):
+    (page, other) = sorted(run("r", "raised").iterdir())
+    for path in (page, other):
+        path.write_bytes(spoil(path.read_bytes()))
+    done = overlap("report", str(top), "--jobs")
+    assert (done.returncode, done.stdout.splitlines()[2][: len(following)]) == (1, following)
+    assert "overlap: warning: 2 pages skipped: " in done.stderr and f" (the first: {page})" in done.stderr
 
 
 def test_nothing_is_written_into_the_folder(run, top, overlap):

@@ -100,14 +100,40 @@ def test_what_others_have_put_there_stays(install, tmp_path, library):
     assert chosen.is_symlink()
 
 
-@pytest.mark.parametrize("theirs", ["env/mine.env", "default", "lib/libother.so", "libexec/task-prolog"])
+THEIRS = ["env/mine.env", "default", "lib/libother.so", "libexec/task-prolog", "halo.c", ".hidden", "deep/in/it/x"]
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
 def test_a_folder_of_somebody_else_is_refused_and_stays_as_it_is(theirs, install, tmp_path, library):
-    (tmp_path / theirs).parent.mkdir(exist_ok=True)
+    """Whatever is in there: nodes and containers would get it with ours."""
+    (tmp_path / theirs).parent.mkdir(exist_ok=True, parents=True)
     (tmp_path / theirs).write_text("theirs")
     done = install(tmp_path)
     assert done.returncode == 2 and f"holds {theirs.partition('/')[0]}, which no earlier run made" in done.stderr
     assert f"help: name a folder of its own: PREFIX={tmp_path}/overlap-{__version__}" in done.stderr
     assert everything(tmp_path) == {theirs: b"theirs"}
+
+
+def test_a_folder_without_a_file_is_taken(install, tmp_path, library):
+    """As an administrator makes it, or as a new file system is."""
+    (tmp_path / "overlap" / "lost+found").mkdir(parents=True)
+    assert install(tmp_path / "overlap").returncode == 0
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "link").symlink_to("/nowhere")
+    done = install(tmp_path / "other")
+    assert done.returncode == 2 and "holds link, which no earlier run made" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["o", "./o", "../x/o", "~/o"])
+def test_a_relative_path_is_refused_and_the_whole_one_is_named(words, install, tmp_path, library, monkeypatch):
+    """No node could find it."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    done = install(words, HOME="/home/me")
+    whole = os.path.abspath(words) if "~" not in words else "/home/me/o"
+    assert done.returncode == 2 and "PREFIX must be a whole path, the same on every node, and " in done.stderr
+    assert f"help: its whole path: PREFIX={whole}\n" in done.stderr
+    assert not os.path.exists(whole)
 
 
 def test_what_a_run_that_failed_has_left_is_no_folder_of_somebody_else(install, tmp_path, library):
@@ -185,6 +211,7 @@ def test_a_value_that_a_prolog_leaves_out_is_said(install, tmp_path, library):
         (["{}/o", "{}/spaces.yaml"], "`my own` is not a name"),
         (["{}/o", "{}/dot.yaml"], "`.x` is not a name"),
         (["{}/file/o"], "cannot be written"),
+        (["{}/file"], "file is a file"),
         ([], "the following arguments are required: PREFIX"),
     ],
 )

@@ -22,13 +22,13 @@ SET = {"LD_PRELOAD", "OVERLAP_TABLE"}
 
 @pytest.fixture
 def site(installed: Path, tmp_path: Path) -> Path:
-    """A folder that a test may change, with a library that nobody loads."""
+    """A folder that a test may change. Its library is a symlink to the real one."""
     folder = tmp_path / "overlap"
     shutil.copytree(installed, folder, ignore=shutil.ignore_patterns("lib"))
     for file in (folder / "env").iterdir():
         file.write_text(file.read_text().replace(str(installed), str(folder)))
     (folder / "lib").mkdir()
-    (folder / "lib" / "liboverlap.so").write_bytes(elf(OWN))
+    (folder / "lib" / "liboverlap.so").symlink_to(installed / "lib" / "liboverlap.so")
     return folder
 
 
@@ -243,6 +243,7 @@ def test_what_the_task_has_set_is_left(prolog, site):
         pytest.param(None, id="missing"),
         pytest.param(b"", id="empty"),
         pytest.param(b"\x7fELF\2\1", id="cut off"),
+        pytest.param(elf(OWN), id="a header alone"),
         pytest.param(b"#!/bin/sh\n" + bytes(100), id="a script"),
         pytest.param(elf(FOREIGN), id="another architecture"),
         pytest.param(elf(21), id="an architecture without a library"),
@@ -256,6 +257,38 @@ def test_a_library_that_cannot_be_loaded_here(prolog, site, data, outer):
     if data is not None:
         library.write_bytes(data)
     assert prolog(script(site), **({"OVERLAP_TABLE": "x"} if outer else {"OVERLAP_POLICY": "h100"})) == {}
+
+
+@pytest.mark.parametrize("part", ["a page", "its code", "its data", "its symbols", "all but a byte"])
+def test_a_copy_of_the_library_that_has_come_in_part_is_not_exported(prolog, site, part):
+    """The loader takes such a file, and the program ends by a signal, or runs with a library that is not whole."""
+    library = site / "lib" / "liboverlap.so"
+    whole = library.read_bytes()
+    size = {"a page": 4096, "its code": 100_000, "its data": 200_000, "its symbols": 300_000}.get(part, len(whole) - 1)
+    assert size < len(whole)
+    library.unlink()
+    library.write_bytes(whole[:size])
+    assert prolog(script(site), OVERLAP_POLICY="h100") == {}
+    done = check(site, OVERLAP_POLICY="h100")
+    assert (done.returncode, f"{library} is damaged: its end is missing" in done.stderr) == (1, True)
+    assert done.stderr.splitlines()[-1].startswith(f"overlap: help: make site PREFIX={site}, ")
+
+
+@pytest.mark.parametrize("what", ["zeros", "ones"])
+def test_a_library_of_its_size_with_damage_inside_is_not_exported(prolog, site, what):
+    """As a file system leaves it behind a crash."""
+    library = site / "lib" / "liboverlap.so"
+    data = bytearray(library.read_bytes())
+    data[4096:90_000] = (b"\0" if what == "zeros" else b"\xff") * (90_000 - 4096)
+    library.unlink()
+    library.write_bytes(data)
+    assert prolog(script(site), OVERLAP_POLICY="h100") == {}
+    done = check(site, OVERLAP_POLICY="h100")
+    assert (done.returncode, "a program does not start with it" in done.stderr) == (1, True)
+
+
+def check(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(script(folder)), "--check"], env=environment, capture_output=True, text=True)
 
 
 def spoil(path: Path, how: str) -> None:
@@ -376,8 +409,10 @@ def test_a_closed_or_broken_pipe_is_no_failure(site, shell):
         ({"OVERLAP_POLICY": "h100"}, 0, "would export LD_PRELOAD="),
         ({}, 1, "nothing is exported: nobody chose a policy (OVERLAP_POLICY, "),
         ({}, 1, pwd.getpwuid(os.geteuid()).pw_dir + "/.config/overlap-run/policy"),
-        ({"OVERLAP_POLICY": "no-such"}, 1, "no-such.env is missing or unreadable (OVERLAP_POLICY says no-such)"),
+        ({"OVERLAP_POLICY": "no-such"}, 1, "OVERLAP_POLICY says no-such, and there is no such policy: no "),
         ({"OVERLAP_POLICY": "a;b"}, 1, "no policy is called what OVERLAP_POLICY says"),
+        ({"OVERLAP_POLICY": "a;b"}, 1, "help: OVERLAP_POLICY may say one of a100-paper a100 "),
+        ({}, 1, "help: OVERLAP_POLICY=auto, or another one of "),
         ({"OVERLAP_POLICY": "off"}, 1, "off, says OVERLAP_POLICY"),
         ({"OVERLAP_RUN": "off"}, 1, "OVERLAP_RUN=off"),
         (
@@ -395,14 +430,42 @@ def test_a_closed_or_broken_pipe_is_no_failure(site, shell):
     ],
 )
 def test_check_says_what_and_why(installed, environment, status, words):
-    done = subprocess.run([str(script(installed)), "--check"], env=environment, capture_output=True, text=True)
+    done = check(installed, **environment)
     assert (done.returncode, done.stdout) == (status, "")
     assert words in done.stderr
     assert done.stderr.splitlines()[-1].startswith("overlap: ")
 
 
+def test_check_of_an_unknown_policy_names_those_that_are_there_and_how_to_add_it(site):
+    (*_, said, helped) = check(site, OVERLAP_POLICY="no-such").stderr.splitlines()
+    assert said.endswith(f"OVERLAP_POLICY says no-such, and there is no such policy: no {site}/env/no-such.env")
+    known, _, add = helped.removeprefix("overlap: help: known: ").partition("; ")
+    assert sorted(known.split()) == sorted([*(path.stem for path in (site / "env").iterdir()), "off"])
+    assert add.endswith(f": make site PREFIX={site} ARGS=no-such.yaml")
+    (site / "env" / "h100.env").write_text("nothing of ours\n")
+    (*_, said, helped) = check(site, OVERLAP_POLICY="h100").stderr.splitlines()
+    assert said.endswith("/env/h100.env holds no policy") and f": make site PREFIX={site}, " in helped
+
+
+def test_the_prolog_of_the_page_takes_check_as_ours_does(installed, tmp_path):
+    """A site's own TaskProlog, which ends with ours: docs/how-to/who-gains.md."""
+    page = (Path(__file__).resolve().parents[2] / "docs/how-to/who-gains.md").read_text()
+    (text,) = [block for block in page.split("```text\n") if block.startswith("#!/bin/sh\n")]
+    own = tmp_path / "prolog"
+    text = text.partition("```")[0].replace("/opt/overlap", str(installed)).replace("/var/spool", str(tmp_path))
+    own.write_text(text)
+    own.chmod(0o755)
+    (tmp_path / "overlap").mkdir()
+    environment = {"OVERLAP_POLICY": "observe", "PATH": os.environ["PATH"]}
+    for words, stream in (([], "stdout"), (["--check"], "stderr")):
+        done = subprocess.run([str(own), *words], env=environment, capture_output=True, text=True)
+        said = {"stdout": done.stdout, "stderr": done.stderr}
+        assert done.returncode == 0 and f"export LD_PRELOAD={installed}" in said.pop(stream)
+        assert list(said.values()) == [""]
+
+
 def test_a_preload_that_the_loader_complains_of_is_complained_of_once(installed):
     """By the shell that runs the script, and by none of the programs that it starts."""
     environment = {"OVERLAP_POLICY": "own", "LD_PRELOAD": "/nowhere/libforeign.so"}
-    done = subprocess.run([str(script(installed)), "--check"], env=environment, capture_output=True, text=True)
+    done = check(installed, **environment)
     assert (done.returncode, done.stderr.count("libforeign.so' from LD_PRELOAD cannot be preloaded")) == (0, 1)

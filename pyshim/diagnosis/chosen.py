@@ -36,6 +36,7 @@ class Records:
     calls: list[Call] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     ranges: list[NamedRange] = field(default_factory=list)
+    steps: Steps | None = None  # those that were chosen; None: all of it is looked at
 
 
 class Loaded(NamedTuple):
@@ -125,7 +126,7 @@ class _Part:
             return self._whole(self._works, self._calls, range(len(self._waits)), self._ranges)
         steps = self._steps()
         if asked:
-            return self._of_steps(steps, self._chosen(trace, steps, asked))
+            return self._of_asked(trace, steps, asked)
         many = f"{trace.path} holds {len(self):,} records"
         first = self._first(steps, most) if steps else []
         if steps and first:
@@ -139,6 +140,16 @@ class _Part:
         begun = min((work.start_us for work in records.works), default=0.0)
         trace.warnings.append(f"{many}: this is about the first {(until - begun) / 1000:,.0f} ms alone")
         return records
+
+    def _of_asked(self, trace: Trace, steps: Sequence[_Step], asked: tuple[int, int]) -> Records:
+        """Return the records of the steps that are asked for. The last one of the trace ends at a time not known."""
+        chosen = self._chosen(trace, steps, asked)
+        if chosen[-1] is steps[-1] and len(chosen) < 3:  # Steps.whole leaves out the last of three
+            last = f"{trace.path}: step {steps[-1].number} is the last one, and when the next would have begun is not known"
+            alone = len(chosen) == 1
+            trace.warnings.append(f"{last}: {'it ends here with its last work' if alone else 'it is left out'}")
+            chosen = chosen if alone else chosen[:1]
+        return self._of_steps(steps, chosen)
 
     def _of_torn(self, trace: Trace, asked: tuple[int, int] | None, most: int) -> Records | None:
         self._ranges = of_host(self._ranges)
@@ -155,16 +166,15 @@ class _Part:
         numbered = ((column.start[index], column.correlation[index]) for index in indices)
         first, end = whole_steps(recorded, numbered, self._found.bounds)
         whole = steps[first:end]
-        if not whole:
+        ended = whole[:-1]  # where a step ends, the next begins, of which nothing may be missing
+        if not ended:
             return None
-        if len(whole) > 2:  # where the last one ends, the next begins, of which nothing may be missing
-            del whole[-1]
-        chosen = self._chosen(trace, whole, asked) if asked else self._first(whole, most) or whole[:1]
+        chosen = self._chosen(trace, ended, asked) if asked else self._first(ended, most) or ended[:1]
         trace.warnings.append(
             f"{trace.path}: {trace.ending}: this is about {_named(chosen)} of {len(steps)} alone, which the end leaves "
             "whole; copy it again"
         )
-        return self._of_steps(steps, chosen)
+        return self._of_steps(whole, chosen)
 
     def _whole(
         self, works: Iterable[int], calls: Iterable[int], waits: Iterable[int], ranges: list[NamedRange]
@@ -237,14 +247,14 @@ class _Part:
         store, begin, end = self._store, chosen[0].start_us, chosen[-1].end_us
         least, greatest = self._numbers(begin, end)
         numbers, starts = store.works.correlation, store.works.start
-        following = [step for step in steps if step.start_us >= end][:1] if len(chosen) > 2 else []
+        following = [step for step in steps if step.start_us >= end][:1]
         mark = 0  # the number of what begins the next step
-        if following and not self._found.on_gpu:
+        if following:
             first, last = self._numbers(following[0].start_us, following[0].end_us)
             of_next = [index for index in self._works if first <= numbers[index] <= last]
             of_next = [index for index in of_next if self._is_kernel(index)] or of_next
             mark = numbers[min(of_next, key=lambda index: starts[index])] if of_next else 0
-        kept = {step.start_us for step in (*chosen, *following)}
+        kept = {step.start_us for step in chosen}
         # A numbered range may be on several streams, and begin later there; those of one name are told by their times.
         of_steps = {one.name for one in self._ranges if one.start_us in kept and _NUMBERS.search(one.name)}
         ranges = [
@@ -258,11 +268,17 @@ class _Part:
             if least <= numbers[index] <= greatest
             or (numbers[index] == mark if numbers[index] else begin <= starts[index] < end)
         ]
+        until = max(greatest, mark)  # the host may wait behind its last launch
         numbers = store.calls.correlation
-        calls = [index for index in self._calls if least <= numbers[index] <= greatest or numbers[index] == mark]
+        calls = [index for index in self._calls if least <= numbers[index] <= until]
         numbers = store.waits.correlation
-        waits = [place for place, index in enumerate(self._waits) if least <= numbers[index] <= greatest]
-        return self._whole(works, calls, waits, ranges)
+        waits = [place for place, index in enumerate(self._waits) if least <= numbers[index] <= until]
+        records = self._whole(works, calls, waits, ranges)
+        closed = bool(mark or (following and self._found.on_gpu))
+        ends = [step.end_us for step in (following if closed else chosen)[-1:]]
+        bounds = (*(step.start_us for step in (*chosen, *(following if closed else ()))), *ends)
+        records.steps = Steps(self._found.source, self._found.on_gpu, bounds, closed)
+        return records
 
     def _is_kernel(self, index: int) -> bool:
         return isinstance(self._store.works.forms[self._store.works.form[index]], TracedLaunch)

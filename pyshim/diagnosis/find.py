@@ -18,7 +18,7 @@ from pyshim.diagnosis.priorities import Priorities
 from pyshim.diagnosis.queues import Place, Queues, walk
 from pyshim.diagnosis.result import COPY, NO_CALLS, Bar, KernelSummary, ProcessResult, TraceResult, Waited
 from pyshim.diagnosis.shares import Timeline, mean
-from pyshim.diagnosis.steps import Finder, Steps, main_part, of_process
+from pyshim.diagnosis.steps import Finder, Steps, in_time_of_gpu, main_part, of_process
 from pyshim.profiles.record import LEGACY, Trace, TracedGpu, TracedLaunch, Work
 
 COMPUTES, COMMUNICATES, COPIES, WAITS, IDLE = "computation", "communication", "copy", "wait", "idle"
@@ -44,6 +44,13 @@ def find(
     return TraceResult(trace, tuple(found), tuple(untold))
 
 
+def _steps(own: Records, process: int | None, ran: Iterable[tuple[float, float, float]]) -> Steps | None:
+    finder = Finder()
+    for one in own.ranges:
+        finder.add(one)
+    return of_process({None: finder}, process, ran)
+
+
 def _is_kernel(work: Work) -> bool:
     return isinstance(work, TracedLaunch)
 
@@ -61,10 +68,7 @@ class _Process:
             for one in self.kernels or own.works
             if one.correlation in called
         )
-        finder = Finder()
-        for one in own.ranges:
-            finder.add(one)
-        self.steps: Steps | None = of_process({None: finder}, process, ran)
+        self.steps = in_time_of_gpu(own.steps, ran) if own.steps else _steps(own, process, ran)
         whole = min(work.start_us for work in own.works), max(work.end_us for work in own.works)
         main = whole if self.steps else main_part(self.kernels, *whole)
         self.setup_us, self.teardown_us = main[0] - whole[0], whole[1] - main[1]

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from pyshim.diagnosis.answer import every
 from pyshim.diagnosis.look import TraceAnswer, member_name, names
-from pyshim.diagnosis.parts import Part, Prose, Table, apart, cut, plural
+from pyshim.diagnosis.parts import Part, Prose, Table, apart, cut
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
 from pyshim.diagnosis.words import a_step, kernel_name, listed, milliseconds, percent, size
+from pyshim.profiles.counts import plural
 
 _ROWS = 12  # of a table
 

@@ -197,6 +197,33 @@ def test_the_answer_is_of_these_steps(tmp_path, overlap):
     assert said["span_us"] == pytest.approx(1000)
 
 
+@pytest.mark.parametrize("form", ["kineto", "nsys"])
+@pytest.mark.parametrize("host_steps", [False, True])
+@pytest.mark.parametrize("asked", ["2", "3-4", "8", "8-9"])
+def test_a_chosen_step_lasts_until_the_next_begins(tmp_path, overlap, form, host_steps, asked):
+    """It ends in idle time, which belongs to it: the host waits, and the next step begins later."""
+    path = getattr(program(9), form)(tmp_path / "trace")
+    if host_steps and form == "kineto":
+        path.write_text(path.read_text().replace("gpu_user_annotation", "user_annotation"))
+    (whole,) = json.loads(overlap("explain", str(path), "--json").stdout)["processes"]
+    done = overlap("explain", str(path), "--steps", asked, "--json")
+    (said,) = json.loads(done.stdout)["processes"]
+    assert said["span_us"] == pytest.approx(1000, abs=1)
+    assert said["shares"] == pytest.approx(whole["shares"], abs=1) and said["saves_us"] == pytest.approx(
+        whole["saves_us"], abs=1
+    )
+    assert said["idle"]["host_us"] == pytest.approx(whole["idle"]["host_us"], abs=5)
+    assert (said["count"], "it is left out" in done.stderr) == ((1, True) if asked == "8-9" else (len(asked) // 2 + 1, False))
+
+
+def test_the_last_step_of_a_trace_ends_at_a_time_that_is_not_known(tmp_path, overlap):
+    path = program(9).kineto(tmp_path / "trace.json")
+    path.write_text(path.read_text().replace("gpu_user_annotation", "user_annotation"))
+    done = overlap("explain", str(path), "--steps", "9", "--json")
+    note = "step 9 is the last one, and when the next would have begun is not known: it ends here with its last work"
+    assert note in json.loads(done.stdout)["notes"][0]
+
+
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
@@ -248,7 +275,7 @@ def test_steps_without_numbers_are_counted(tmp_path):
     ]
     loaded = load(str(kineto(tmp_path / "t.json", events)), "2-3")
     (records,) = loaded.processes.values()
-    assert [work.start_us for work in records.works] == [200.0, 300.0]
+    assert [work.start_us for work in records.works] == [200.0, 300.0, 400.0], "the first of the next marks the end"
     assert [one.start_us for one in records.ranges] == [200.0, 300.0]
 
 

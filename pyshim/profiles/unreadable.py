@@ -1,0 +1,29 @@
+"""A file or folder that cannot be read: the error, and what to do about it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+from pathlib import Path
+
+from pyshim.errors import USAGE, OverlapError
+
+_DAMAGED = "copy it again, or record it again"
+
+
+def unreadable(path: str, error: OSError) -> OverlapError:
+    """Return the error for a path that cannot be read. It has no help where nothing is at that path."""
+    hint = None if isinstance(error, FileNotFoundError) else _DAMAGED
+    if error.errno in (errno.EACCES, errno.EPERM):
+        hint = _permission(path)
+    return OverlapError(f"{path} cannot be read: {error.strerror or error}", hint, USAGE)
+
+
+def _permission(path: str) -> str:
+    """Return which permission is missing, and the command that gives it."""
+    for folder in reversed(Path(os.path.abspath(path)).parents):
+        if not os.access(folder, os.X_OK):
+            return f"this user may not enter the folder {folder}: as its owner, chmod a+x {shlex.quote(str(folder))}"
+    mode, what = ("a+rx", "folder") if os.path.isdir(path) else ("a+r", "file")
+    return f"this user may not read the {what}: as its owner, chmod {mode} {shlex.quote(path)}"

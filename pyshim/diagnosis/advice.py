@@ -9,6 +9,7 @@ from pyshim.diagnosis.inversions import MINOR
 from pyshim.diagnosis.look import TraceAnswer
 from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, TOGETHER, ProcessResult, together
 from pyshim.diagnosis.words import COPY, a_step, kernel_name, milliseconds, percent, streams
+from pyshim.profiles.record import Trace
 
 _CUDA = (
     "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number; flags as before",
@@ -42,7 +43,7 @@ def next_step(answer: TraceAnswer) -> str:
     if kind == verdict.COPIES:
         return _copies(one)
     if kind == verdict.NOT_KNOWN:
-        return _record(answer)
+        return _unread(answer.trace.trace) if one.unread else _record(answer)
     if kind == verdict.ONE_WAVE:
         return f"launch what waits before the kernel that fills the GPU, or leave it room: {_room(answer)}"
     if kind == verdict.ONE_STREAM:
@@ -127,7 +128,8 @@ def code(answer: TraceAnswer) -> Sequence[str]:
     if verdict.YES in kinds:
         return _priorities(answer.worst)
     trace = answer.trace.trace
-    records = kinds[0] == verdict.NOT_KNOWN and not answer.simulated and not trace.torn
+    is_left_open = kinds[0] == verdict.NOT_KNOWN and not answer.worst.unread
+    records = is_left_open and not answer.simulated and not trace.torn
     return trace.records_code if records else ()
 
 
@@ -285,6 +287,12 @@ def _one_stream(one: ProcessResult) -> str:
     return (
         "independent work could go on two streams; else make the kernels faster: --full lists those that take longest"
     )
+
+
+def _unread(trace: Trace) -> str:
+    """Return what to do about a file in which much has no usable time."""
+    where = f"; the first such event is in {trace.first_left_out}" if trace.first_left_out else ""
+    return f"record the trace again, or copy it again if a copy was changed{where}"
 
 
 def _record(answer: TraceAnswer) -> str:

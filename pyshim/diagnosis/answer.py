@@ -52,6 +52,9 @@ def _lines(answer: TraceAnswer) -> Iterator[tuple[str, str]]:
     if len(answer.verdicts) > 1:
         yield "also", _also(answer)
     yield "step", _step(answer)
+    if one.unread:
+        yield "next", next_step(answer)
+        return
     if one.idle_us > NEXT_TO_NOTHING * one.span_us:
         yield "idle", _idle(one)
     if one.shares.exposed_us > NEXT_TO_NOTHING * one.span_us:
@@ -93,6 +96,7 @@ def _step(answer: TraceAnswer) -> str:
     shown = ", ".join([computation, *(f"{word} {percent(time / whole)}" for word, time in parts if time > 0)])
     simulated = " (simulated)" if answer.simulated else ""
     torn = ", of the whole steps of a torn file" if answer.trace.trace.torn else ""
+    torn += ", of what could be read" if one.unread else ""
     ends = " and ".join(word for time, word in ((one.setup_us, "set-up"), (one.teardown_us, "tear-down")) if time)
     left = f", without {milliseconds(one.setup_us + one.teardown_us)} of {ends}" if ends else ""
     return f"{name}{milliseconds(one.span_us)} {a_step(one)}{left}{simulated}{torn}: {shown}"

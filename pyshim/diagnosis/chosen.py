@@ -1,28 +1,29 @@
 """What is looked at of a trace: all of it, the steps that are asked for, or as many of the first as are not too many.
 
 Steps are found in the ranges alone. What belongs to some of them is told by the numbers of calls, which grow in the
-order of the program: the host may run far ahead of the GPU. Left out, and said, are kernels and copies that began
-seconds before the call that launched them: such records are impossible. Of a torn file, only whole steps are looked at.
+order of the program: the host may run far ahead of the GPU. What is impossible is left out (left_out.py). Of a torn
+file, only whole steps are looked at.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
+from pyshim.diagnosis.left_out import clocks_differ, possible, what_matters
 from pyshim.diagnosis.steps import Finder, Steps
 from pyshim.diagnosis.torn import Recorded, of_host, whole_steps
 from pyshim.errors import USAGE, OverlapError
 from pyshim.profiles import open_trace
-from pyshim.profiles.record import Call, NamedRange, Trace, TracedLaunch, Wait, Work
+from pyshim.profiles.record import CALL, WAIT, Call, NamedRange, Trace, TracedLaunch, Wait, Work
 from pyshim.profiles.store import Column, Store, taken
 
 MOST = 130_000  # records that are looked at: about half a kilobyte and 30 microseconds each
-_IMPOSSIBLE_US = 1e6  # before its launch
 _RANGE = re.compile(r"\s*(\d{1,15})\s*(?:-\s*(\d{1,15})\s*)?")
 _NUMBERS = re.compile(r"\d+")
 _COPY_AGAIN = "copy it again; if the original is torn, too, record it again"
@@ -36,6 +37,7 @@ class Records:
     calls: list[Call] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     ranges: list[NamedRange] = field(default_factory=list)
+    unread: str = ""  # a clause about what could not be read, where that could change the answer
     steps: Steps | None = None  # those that were chosen; None: all of it is looked at
 
 
@@ -73,7 +75,7 @@ def load(path: str, steps: str | None = None) -> Loaded:
     if not any(isinstance(form, TracedLaunch) for form in store.works.forms):
         trace.warnings += trace.missing
     for records in loaded.processes.values():
-        _drop_impossible(trace, records)
+        _drop_impossible(trace, store, records)
     works = [work for records in loaded.processes.values() for work in records.works]
     if works:
         trace.extent_us = min(work.start_us for work in works), max(work.end_us for work in works)
@@ -306,27 +308,13 @@ def _named(steps: Sequence[_Step]) -> str:
     return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
-def _drop_impossible(trace: Trace, records: Records) -> None:
-    """Leave out what began long before its launch. If that is most of it, the clocks differ, and the calls go."""
-    called = {call.correlation: call.start_us for call in records.calls}
-    sound: list[Work] = []
-    early: list[float] = []
-    for work in records.works:
-        ahead_us = called.get(work.correlation or 0, -inf) - work.start_us
-        if ahead_us > _IMPOSSIBLE_US:
-            early.append(ahead_us)
-        else:
-            sound.append(work)
-    if len(early) > len(records.works) / 2:
+def _drop_impossible(trace: Trace, store: Store, records: Records) -> None:
+    """Leave out what cannot have run as the trace says. Where the clocks differ, the calls go."""
+    part = len(records.works) / (len(store.works) or 1)
+    gone: Counter[tuple[str, str]] = Counter()
+    if clocks_differ(trace, records.works, records.calls):
         records.calls = []
-        trace.warnings.append(
-            f"{trace.path}: {len(early):,} of {len(records.works):,} kernels and copies began up to "
-            f"{max(early) / 1e6:,.1f} s before their launch: the clocks of host and GPU differ, and when work was "
-            "launched is not known"
-        )
-    elif early:
-        records.works = sound
-        one = "1 kernel or copy began more than a second before it was launched: an impossible record, left out"
-        more = f"{len(early):,} kernels and copies began more than a second before they were launched: "
-        said = one if len(early) == 1 else f"{more}impossible records, left out"
-        trace.warnings.append(f"{trace.path}: {said}")
+    else:
+        records.works, gone = possible(trace, records.works, records.calls)
+    have = {CALL: len(store.calls), WAIT: len(store.waits)}
+    records.unread = what_matters(trace, records.works, gone, part, have)

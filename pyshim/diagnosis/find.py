@@ -118,6 +118,7 @@ class _Process:
             span_us=span,
             told=told,
             untold=tuple(_untold(self.queues) if told else (NO_CALLS,)),
+            unread=self.records.unread,
             shares=mean(list(shares.values())),
             gpus=shares,
             idle=idle.summary(list(pieces.values()), self.count, ranges, _MOST_OF * span),

@@ -122,7 +122,8 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
     ranks, processes = _compared(processes, numbers)
     # Where a file is torn, what its last work was waited for is not in it.
     torn = {one.trace.path for one in found if one.trace.torn}
-    worst = max([one for one in processes if one.path not in torn] or processes, key=_to_gain)
+    known = [one for one in processes if not one.unread] or processes
+    worst = max([one for one in known if one.path not in torn] or known, key=_to_gain)
     found = [replace(one, processes=tuple(p for p in processes if p.path == one.trace.path)) for one in found]
     late = None
     if ranks and ranks.late():

@@ -127,6 +127,7 @@ class ProcessResult(Waited):
     span_us: float
     told: bool  # when its work was ready
     untold: tuple[str, ...]  # sentences about what the trace does not say of it
+    unread: str  # a clause about what could not be read, where that could change the answer
     shares: Shares  # mean of the GPUs
     gpus: dict[int, Shares]
     idle: Idle  # mean of the GPUs

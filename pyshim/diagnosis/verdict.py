@@ -50,6 +50,8 @@ class Late(NamedTuple):
 
 def verdicts(one: ProcessResult, late: Late | None = None) -> list[Verdict]:
     """Return what holds, the most expensive first; at least one."""
+    if one.unread:
+        return [Verdict(NOT_KNOWN, 0.0, f"{one.unread}, so where the time goes is not known")]
     least = NEXT_TO_NOTHING * one.span_us
     found = [verdict for verdict in _candidates(one, late) if verdict.cost_us > least]
     # Where raising helps, no other verdict is an answer to whether it does.
@@ -69,7 +71,7 @@ def verdicts(one: ProcessResult, late: Late | None = None) -> list[Verdict]:
 
 def is_worth(one: ProcessResult) -> bool:
     """Whether raising streams is expected to save anything."""
-    return bool(one.raising) and one.saves_us > NEXT_TO_NOTHING * one.span_us
+    return not one.unread and bool(one.raising) and one.saves_us > NEXT_TO_NOTHING * one.span_us
 
 
 def _candidates(one: ProcessResult, late: Late | None) -> Iterator[Verdict]:

@@ -23,14 +23,19 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any
 
-from pyshim.errors import OverlapError
 from pyshim.profiles import jax
+from pyshim.profiles.counts import plural
 from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
+    CALL,
+    COPY,
+    KERNEL,
+    WAIT,
     Activity,
     Call,
     Collective,
@@ -43,6 +48,7 @@ from pyshim.profiles.record import (
     priority,
 )
 from pyshim.profiles.store import Store, StoredTrace
+from pyshim.profiles.unreadable import unreadable
 from pyshim.profiles.window import Broken, Torn, Window, line_of
 
 # Of what the file says beside its events: what is kept.
@@ -59,6 +65,14 @@ _LARGEST = 1 << 63  # of any number of a launch
 _SPANS = {"user_annotation": False, "gpu_user_annotation": True}
 _SYNC, _OPERATOR = "cuda_sync", "cpu_op"
 _KNOWN = frozenset(("kernel", *_MEMORY, *_SPANS, _SYNC, "cuda_runtime", "cuda_driver", "runtime"))
+_SORTS = {
+    "kernel": KERNEL,
+    **dict.fromkeys(_MEMORY, COPY),
+    **dict.fromkeys(("cuda_runtime", "cuda_driver", "runtime"), CALL),
+    _SYNC: WAIT,
+}
+_CATEGORY = re.compile(r'\s*\{[^{}]*?"cat"\s*:\s*"(\w+)"(?:\s*,\s*"name"\s*:\s*"([^"]*)")?')
+_HEAD = 2000  # characters of an event that has its category and its name
 _STREAM_WAITS, _HOST_WAITS = "Stream Wait Event", ("Stream Sync", "Event Sync")
 _ROW = re.compile(r"stream \d+, device (\d{1,6}) \((.*)\)")
 # c10's names of types, as in torch/csrc/distributed/c10d/ParamCommsUtils.hpp
@@ -74,16 +88,19 @@ class ChromeFile:
     """The trace event format: an object with `traceEvents`, or the bare array of events.
 
     fields: what the object says beside its events, of what we ask for, complete once events() has come to its end;
-    torn: how it ends instead, None where it is whole; broken: how many events are no JSON; first_broken: the place of
-    the first of them in the file.
+    torn: how it ends instead, None where it is whole; place: of the event that was read last, in characters; broken: how
+    many events are no JSON; first_broken: the place of the first of them; of_use: how many of them are of use, by sort and
+    name.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.fields: dict[str, Any] = {}
         self.torn: str | None = None
+        self.place = 0
         self.broken = 0
         self.first_broken = 0
+        self.of_use: Counter[tuple[str, str]] = Counter()
         self._read_on: Callable[[Window], bool] | None = None
 
     def events(self, read_on: Callable[[Window], bool] | None = None) -> Iterator[dict[str, Any]]:
@@ -92,6 +109,7 @@ class ChromeFile:
         read_on: takes over after the first part of a large file, reads further events out of the window itself, and
         returns False at one that it leaves to us."""
         self.fields, self.torn, self.broken = {}, None, 0
+        self.of_use.clear()
         self._read_on = read_on
         with open(self.path, "rb") as file:
             window = Window(file)
@@ -122,7 +140,7 @@ class ChromeFile:
         while not window.take("]"):
             if self._read_on and decoded > _SMALL and self._read_on(window):
                 continue
-            before = window.at
+            self.place, before = window.place, window.at
             try:
                 event = window.value()
             except Broken:
@@ -134,7 +152,10 @@ class ChromeFile:
 
     def _skip(self, window: Window) -> None:
         """Go behind an event that is no JSON."""
-        self.first_broken = self.first_broken or window.place
+        self.first_broken = self.first_broken or self.place
+        head = _CATEGORY.match(window.text[window.at : window.at + _HEAD])
+        if head and head[1].lower() in _SORTS:
+            self.of_use[_SORTS[head[1].lower()], head[2] or ""] += 1
         boundary = re.compile(_BOUNDARY)
         while True:
             found = boundary.search(window.text, window.at)
@@ -156,25 +177,39 @@ class _ChromeTrace(StoredTrace):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._timeless = 0  # events
+        self._first_timeless = 0  # its place
 
     def read(self, store: Store) -> None:
         self.warnings, self.missing = [], []
-        self._timeless = 0
+        self.left_out.clear()
+        self._timeless = self._first_timeless = 0
         file = ChromeFile(self.path)
         try:
             for event in file.events(self._reader(store)):
+                before = self._timeless
                 for one in self._records(event):
                     store.add(one)
+                if self._timeless and not before:
+                    self._first_timeless = file.place
+            self._note_left_out(file)
         except OSError as error:
-            raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
+            raise unreadable(self.path, error) from error
         self.ending = file.torn or ""
-        if file.broken:
-            which = "1 event is" if file.broken == 1 else f"{file.broken:,} events are"
-            where = f"{'the first ' if file.broken > 1 else ''}in line {line_of(self.path, file.first_broken):,}"
-            self.warnings.append(f"{self.path}: {which} no JSON ({where}), and left out")
-        if self._timeless:
-            self.warnings.append(f"{self.path}: {self._timeless:,} events have times of no clock, and were left out")
         self._know(file.fields)
+
+    def _note_left_out(self, file: ChromeFile) -> None:
+        """Say which events were left out, and where the first of them is. Raises OSError."""
+        self.left_out += file.of_use
+        for count, one, more, said, place in (
+            (file.broken, "event is", "events are", "no JSON ({}), and left out", file.first_broken),
+            (self._timeless, "event has", "events have", "no usable time ({}): left out", self._first_timeless),
+        ):
+            if not count:
+                continue
+            line = f"line {line_of(self.path, place):,}"
+            self.first_left_out = self.first_left_out or line
+            where = f"{'the first ' if count > 1 else ''}in {line}"
+            self.warnings.append(f"{self.path}: {plural(count, one, more)} {said.format(where)}")
 
     def _reader(self, store: Store) -> Callable[[Window], bool] | None:
         """Return what reads the events of a large file faster."""
@@ -187,14 +222,19 @@ class _ChromeTrace(StoredTrace):
         """Keep the fields of the file beside its events."""
 
     def _when(self, event: Mapping[str, Any]) -> tuple[float, float] | None:
-        """Return start and end; None for what has neither."""
+        """Return start and end; None, and count it, where one of them is no time of a clock."""
         try:
             start, length = float(event["ts"]), float(event.get("dur", 0))
+            if abs(start) < _LATEST and 0 <= length < _LATEST:
+                return start, start + length
         except (KeyError, TypeError, ValueError, OverflowError):
-            return None
-        if abs(start) < _LATEST and 0 <= length < _LATEST:
-            return start, start + length
+            pass
         self._timeless += 1
+        category = str(event.get("cat", "")).lower()
+        is_of_xla = "kernel_details" in _mapping(event.get("args"))
+        sort = KERNEL if is_of_xla else _SORTS.get(category)
+        if sort:
+            self.leave_out(sort, str(event.get("name", "")))
         return None
 
 

@@ -366,9 +366,9 @@ def test_a_rank_whose_trace_is_whole_counts_whatever_else_is_said_of_it(overlap,
     halo(start=40.0).kineto(tmp_path / "rank0.json")
     whole = halo().kineto(tmp_path / "rank1.json")
     events = json.loads(whole.read_text())
-    events["traceEvents"].append({"ph": "X", "cat": "kernel", "name": "k", "ts": 1e300, "dur": 1})
+    events["traceEvents"].append({"ph": "X", "cat": "kernel", "name": boundary(0, 1).name, "ts": 1e300, "dur": 1})
     whole.write_text(json.dumps(events))
-    note = f"overlap: {whole}: 1 events have times of no clock, and were left out\n"
+    note = f"overlap: {whole}: 1 event has no usable time (in line 1): left out\n"
     note += TWICE.format("rank1.json")
     assert told(overlap, tmp_path, said=note)["step"][0].startswith("rank1.json: ")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyshim.diagnosis import exposed, setting, verdict
 from pyshim.diagnosis.inversions import MINOR
 from pyshim.diagnosis.look import TraceAnswer
-from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, TOGETHER, ProcessResult, together
+from pyshim.diagnosis.result import CLOCKS, LEGACY, NEXT_TO_NOTHING, TOGETHER, ProcessResult, together
 from pyshim.diagnosis.words import COPY, a_step, kernel_name, milliseconds, percent, streams
 from pyshim.profiles.record import Trace
 
@@ -17,6 +17,7 @@ _CUDA = (
 )
 _HIP = tuple(line.replace("cuda", "hip") for line in _CUDA)
 _TORCH = "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority"
+_TORCHS = "stream = torch.cuda.Stream(priority=-1)  # where PyTorch makes the stream"
 _TORCH_WORK = "with torch.cuda.stream(stream): ...  # the work that waits"
 _TORCH_NCCL = "TORCH_NCCL_HIGH_PRIORITY=1 torchrun ... train.py  # for the streams of NCCL"
 _SHORT_KERNEL_US = 20.0  # the median; tracing a launch takes some microseconds
@@ -65,6 +66,8 @@ def _started(answer: TraceAnswer) -> tuple[str, str]:
     many = answer.peers > 1 or one.rank is not None
     if _is_torch(one):
         return _TORCHRUN if many or one.communication_us else _PYTHON
+    if setting.STEPPED in one.setting and (many or one.communication_us):
+        return _TORCHRUN
     return _MPIRUN if many or setting.MPI in one.setting else _PROGRAM
 
 
@@ -130,7 +133,11 @@ def code(answer: TraceAnswer) -> Sequence[str]:
     trace = answer.trace.trace
     is_left_open = kinds[0] == verdict.NOT_KNOWN and not answer.worst.unread
     records = is_left_open and not answer.simulated and not trace.torn
-    return trace.records_code if records else ()
+    if not records or answer.worst.untold == (CLOCKS,):
+        return ()
+    if not answer.worst.waits or not answer.worst.told:
+        return trace.records_code
+    return trace.records_events_code if answer.worst.events_untold else ()
 
 
 def _priorities(one: ProcessResult) -> Sequence[str]:
@@ -142,6 +149,8 @@ def _priorities(one: ProcessResult) -> Sequence[str]:
         lower = lines[1].replace("&stream", "&front").replace("greatest", "least") + "  //"
     # The stream in front may have the greatest priority itself, or a greater one than PyTorch's -1.
     front = dict.fromkeys(stream for found in one.inversions for stream in found.behind_streams if stream != LEGACY)
+    if setting.STEPPED in one.setting and not _is_torch(one):
+        lines += (_TORCHS,)
     return (*lines, f"{lower} for {streams(front)}, in front") if one.has_priorities and front else lines
 
 
@@ -301,7 +310,17 @@ def _record(answer: TraceAnswer) -> str:
         return "a simulated trace holds what the program called; nothing more can be recorded"
     if trace.torn:
         return "copy the trace again: this file is torn, and what the work waits for may be behind its end"
-    how = trace.records_waits if one.told else trace.records_calls
+    if one.untold == (CLOCKS,):
+        return "record again with a newer driver and profiler, which convert the times of the GPU to those of the host"
+    how = _missing_waits(trace, one) if one.told else trace.records_calls
     if not how:
-        return f"this is all that a trace of {trace.kind} can say"
+        started = _started(answer)[0]
+        return f"this is all that a trace of {trace.kind} can say: overlap tune -- {started} measures what raising saves"
     return f"record again: {how}"
+
+
+def _missing_waits(trace: Trace, one: ProcessResult) -> str:
+    """Return how to record what the trace does not have of waits, "" where it has all."""
+    if not one.waits:
+        return trace.records_waits
+    return trace.records_events if one.events_untold else ""

@@ -37,6 +37,7 @@ class Records:
     calls: list[Call] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     ranges: list[NamedRange] = field(default_factory=list)
+    clocks_differ: bool = False  # of host and GPU: it has no calls then
     unread: str = ""  # a clause about what could not be read, where that could change the answer
     steps: Steps | None = None  # those that were chosen; None: all of it is looked at
 
@@ -313,7 +314,7 @@ def _drop_impossible(trace: Trace, store: Store, records: Records) -> None:
     part = len(records.works) / (len(store.works) or 1)
     gone: Counter[tuple[str, str]] = Counter()
     if clocks_differ(trace, records.works, records.calls):
-        records.calls = []
+        records.calls, records.clocks_differ = [], True
     else:
         records.works, gone = possible(trace, records.works, records.calls)
     have = {CALL: len(store.calls), WAIT: len(store.waits)}

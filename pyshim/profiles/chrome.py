@@ -250,6 +250,8 @@ class KinetoTrace(_ChromeTrace):
         "with torch.profiler.profile(experimental_config=config) as profiler:",
         '    ctypes.CDLL("libcupti.so.13").cuptiActivityEnable(36)  # from CUDA 12.9 on; 13: its major version',
     )
+    records_events = "from CUDA 12.9 on, torch.profiler records for which events streams wait after one call of CUPTI"
+    records_events_code = records_code[1:]
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -262,6 +264,7 @@ class KinetoTrace(_ChromeTrace):
         if self._xla.devices:
             self.kind = "jax"
             self.records_calls, self.records_waits, self.records_code = jax.RECORDS_CALLS, "", ()
+            self.records_events, self.records_events_code = "", ()
             self.gpus = {**{device: TracedGpu("") for device in self._xla.devices}, **self.gpus}
         self.python = self.python or any(_is_of_torch(form) for form in store.works.forms)
         calls = [form.name for form in store.calls.forms]
@@ -333,6 +336,8 @@ class KinetoTrace(_ChromeTrace):
 
     def _know(self, fields: Mapping[str, Any]) -> None:
         distributed = _mapping(fields.get("distributedInfo"))
+        # Of torch.distributed, also where no operators were recorded.
+        self.python = self.python or "backend" in distributed
         self.rank, self.world_size = (_integer(distributed.get(name)) for name in ("rank", "world_size"))
         self.host = str(fields.get("host_name") or "")
         self.hip = any(name in fields for name in _HIP_FIELDS)
@@ -365,8 +370,10 @@ class SimulatedTrace(KinetoTrace):
 
 
 def _is_of_torch(form: object) -> bool:
-    """Not by ProfilerStep: any program can run under torch.profiler."""
-    return isinstance(form, TracedLaunch) and ("at::native" in form.kernel or "_ZN2at6native" in form.kernel)
+    """Not by ProfilerStep: a library in CUDA that Python calls runs under torch.profiler, too, as demo-stencil did."""
+    if not isinstance(form, TracedLaunch):
+        return False
+    return form.collective is not None or "at::native" in form.kernel or "_ZN2at6native" in form.kernel
 
 
 def _kernel(event: Mapping[str, Any], kernel: str, start_us: float, end_us: float) -> TracedLaunch:

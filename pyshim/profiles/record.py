@@ -110,6 +110,8 @@ class Trace(ABC):
     records_calls = ""  # how its profiler records the calls that launch; "": it cannot
     records_waits = ""  # how it records what streams and the host wait for
     records_code: tuple[str, ...] = ()  # the lines of a program that record all of it
+    records_events = ""  # how it records for which events streams wait, where it has recorded that they wait
+    records_events_code: tuple[str, ...] = ()
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -30,6 +30,7 @@ CUDA = [
     "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number; flags as before",
     "cudaStreamCreateWithPriority(&stream, flags, greatest);",
 ]
+STREAM = "stream = torch.cuda.Stream(priority=-1)  # where PyTorch makes the stream"
 LABELS = ("also", "step", "idle", "exposed", "ranks", "behind", "fault", "next", "write")
 NOT_ASKED = re.compile(r"nccl|rccl|communicat|shap|make_room|resident", re.IGNORECASE)
 
@@ -52,6 +53,12 @@ def halo(count: int = 5, start: float = 70.0, stream: int = 20, size: int = 1, p
         program.wait(15, 1, at + 8)
 
     return steps(Program(), one, count)
+
+
+def no_torch(path: Path) -> None:
+    """Leave in a trace nothing of PyTorch."""
+    text = path.read_text().replace('"cpu_op"', '"other"').replace('"backend"', '"other"')
+    path.write_text(text.replace("ProfilerStep#", "step "))
 
 
 def lines(overlap, *arguments, said: str = "", **more) -> list[str]:
@@ -102,7 +109,7 @@ def test_the_trace_that_readme_asks_about(overlap, library):
             "overlap-run PROGRAM does it by default (these streams carry 0.5 % of the computation together; the "
             "limit is 60 %), or write it"
         ],
-        "write": CUDA,
+        "write": [*CUDA, STREAM],
     }
     every = "\n".join(lines(overlap, "demo-stencil", "--full"))
     assert every.startswith("\n".join(lines(overlap, "demo-stencil"))[:200]) and not NOT_ASKED.search(every)
@@ -222,7 +229,7 @@ def test_a_stream_in_front_with_a_priority_is_to_be_lowered(overlap, library, tm
     given = {15: front, 20: waiting}
     program.kernels = [one._replace(priority=given.get(one.stream, one.priority)) for one in program.kernels]
     path = program.kineto(tmp_path / "trace.json")
-    path.write_text(path.read_text().replace('"cpu_op"', '"other"'))
+    no_torch(path)
     lower = "cudaStreamCreateWithPriority(&front, flags, least);  // for stream 15, in front"
     assert told(overlap, path)["write"] == [*CUDA, lower]
 
@@ -237,6 +244,11 @@ def test_the_lines_that_an_author_writes(overlap, library, tmp_path):
     by_the_host = steps(Program(), by_host).kineto(tmp_path / "host.json")
     assert told(overlap, by_the_host)["write"][1] == "with torch.cuda.stream(stream): ...  # the work that waits"
     path.write_text(path.read_text().replace('"cpu_op"', '"other"'))
+    assert told(overlap, path)["write"][0].startswith("stream = torch."), "it has torch.distributed"
+    path.write_text(path.read_text().replace('"backend"', '"other"'))
+    assert told(overlap, path)["write"] == [*CUDA, STREAM], "torch.profiler alone may trace a library in CUDA"
+    assert told(overlap, path)["next"][0].startswith(BY_DEFAULT), "it has steps in Python, and communicates"
+    no_torch(path)
     assert told(overlap, path)["write"] == CUDA
     path.write_text(path.read_text().replace("NVIDIA H200", "AMD Instinct MI300X"))
     amd = told(overlap, path)

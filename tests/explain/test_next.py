@@ -55,7 +55,8 @@ def test_commands_are_those_of_the_launcher(of_steps: Any, explained: Any, tmp_p
     job = tmp_path / "job"
     job.mkdir()
     for rank in (0, 1):
-        trace(job / f"rank{rank}.json", raised, marks=False, rank=rank)
+        path = trace(job / f"rank{rank}.json", raised, marks=False, rank=rank)
+        path.write_text(path.read_text().replace('"backend": "nccl"', '"backends": 0'))  # of torch.distributed
     assert explained(job)["next"].startswith("mpirun ... overlap-run ./program does it by default ")
 
 

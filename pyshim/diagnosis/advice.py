@@ -17,7 +17,6 @@ _CUDA = (
 )
 _HIP = tuple(line.replace("cuda", "hip") for line in _CUDA)
 _TORCH = "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority"
-_TORCHS = "stream = torch.cuda.Stream(priority=-1)  # where PyTorch makes the stream"
 _TORCH_WORK = "with torch.cuda.stream(stream): ...  # the work that waits"
 _TORCH_NCCL = "TORCH_NCCL_HIGH_PRIORITY=1 torchrun ... train.py  # for the streams of NCCL"
 _SHORT_KERNEL_US = 20.0  # the median; tracing a launch takes some microseconds
@@ -111,7 +110,10 @@ def _raise(answer: TraceAnswer) -> str:
         return "overlap-run does not if the program itself set the priorities in the trace: write it"
     if not any(raised.share for raised in one.raising) and {found.kernel for found in one.inversions} == {COPY}:
         return "overlap-run raises only streams that launch kernels, too: write it"
-    return f"{_started(answer)[1]} does it by default ({_carry(one)}), or write it"
+    torch = ""
+    if setting.STEPPED in one.setting and not _is_torch(one):
+        torch = ", in PyTorch as torch.cuda.Stream(priority=-1)"
+    return f"{_started(answer)[1]} does it by default ({_carry(one)}), or write it{torch}"
 
 
 def _carry(one: ProcessResult) -> str:
@@ -149,8 +151,6 @@ def _priorities(one: ProcessResult) -> Sequence[str]:
         lower = lines[1].replace("&stream", "&front").replace("greatest", "least") + "  //"
     # The stream in front may have the greatest priority itself, or a greater one than PyTorch's -1.
     front = dict.fromkeys(stream for found in one.inversions for stream in found.behind_streams if stream != LEGACY)
-    if setting.STEPPED in one.setting and not _is_torch(one):
-        lines += (_TORCHS,)
     return (*lines, f"{lower} for {streams(front)}, in front") if one.has_priorities and front else lines
 
 

@@ -24,6 +24,7 @@ _ONE_GAP = 1.5  # gaps a step
 _SHORT_US = 100.0  # gaps of this mean length are those of single launches
 # How the program of a trace is started, and how behind overlap-run.
 _PROGRAM = "PROGRAM", "overlap-run PROGRAM"
+_PROFILERS = {"pytorch": "torch.profiler", "jax": "JAX"}
 _PYTHON = "python train.py", "overlap-run python train.py"
 _TORCHRUN = "torchrun ... train.py", "overlap-run torchrun ... train.py"
 _MPIRUN = "mpirun ... ./program", "mpirun ... overlap-run ./program"
@@ -314,8 +315,9 @@ def _record(answer: TraceAnswer) -> str:
         return "record again with a newer driver and profiler, which convert the times of the GPU to those of the host"
     how = _missing_waits(trace, one) if one.told else trace.records_calls
     if not how:
-        started = _started(answer)[0]
-        return f"this is all that a trace of {trace.kind} can say: overlap tune -- {started} measures what raising saves"
+        profiler = _PROFILERS.get(trace.kind, trace.kind)
+        measures = f"overlap tune -- {_started(answer)[0]} measures what raising saves"
+        return f"this is all that a trace of {profiler} can say: {measures}"
     return f"record again: {how}"
 
 

@@ -268,9 +268,10 @@ class KinetoTrace(_ChromeTrace):
             self.gpus = {**{device: TracedGpu("") for device in self._xla.devices}, **self.gpus}
         self.python = self.python or any(_is_of_torch(form) for form in store.works.forms)
         calls = [form.name for form in store.calls.forms]
-        if self.kind == "pytorch" and self.python and not store.works.forms:
+        had_work = any(sort in (KERNEL, COPY) for sort, _ in self.left_out)
+        if self.kind == "pytorch" and self.python and not store.works.forms and not had_work:
             self.missing.append(
-                f"{self.path} has operators and nothing of a GPU: PyTorch saw no GPU (torch.cuda.is_available() says "
+                f"{self.path} is of PyTorch and has nothing of a GPU: PyTorch saw no GPU (torch.cuda.is_available() says "
                 f"whether it does), or what the GPU did was not recorded: {self.records_calls}"
             )
         if store.works.forms and not calls:

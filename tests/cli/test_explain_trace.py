@@ -398,6 +398,8 @@ def test_what_is_waited_for_only_shortly_is_not_blamed_on_the_kernel_in_front(ov
     found = told(overlap, path)
     assert not found["verdict"][0].startswith("yes") and "write" not in found
     assert "is queued, ready to run, for 0.498 ms a step" in found["behind"][0]
+    why = "; raised, it would save next to nothing: nothing waits for it that long"
+    assert found["verdict"][0].startswith("no: computation") != found["behind"][0].endswith(why), found
     said = " ".join(lines(overlap, path, "--full"))
     assert "Raising would save next to nothing (0.010 of 1.000 ms a step): nothing waits for it that long." in said
 

@@ -337,7 +337,7 @@ def test_ten_thousand_files_are_no_folder_of_traces(tmp_path, monkeypatch):
     for number in range(5):
         (tmp_path / f"{number}.json").write_text("{}")
     with pytest.raises(OverlapError, match="holds more than 3 files"):
-        folder.files(str(tmp_path))
+        folder.files(str(tmp_path), [])
 
 
 def test_large_writes_what_kineto_writes(tmp_path):

@@ -168,7 +168,11 @@ def _behind(one: ProcessResult, is_worth: bool, is_said: bool) -> str:
         f"{least}{milliseconds(one.waited_us)} {a_step(one)}"
     )
     front = f"{kernel_name(first.behind, _NAME)} on {behind}"
-    why = "" if is_worth or is_said or not one.raising else f"; raised, it would save next to nothing: {verdict.why_not(one)}"
+    why = (
+        ""
+        if is_worth or is_said or not one.raising
+        else f"; raised, it would save next to nothing: {verdict.why_not(one)}"
+    )
     return f"{waits} behind {front}{more}; {_who(waiters)} for it{why}"
 
 

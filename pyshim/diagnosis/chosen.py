@@ -148,7 +148,8 @@ class _Part:
         """Return the records of the steps that are asked for. The last one of the trace ends at a time not known."""
         chosen = self._chosen(trace, steps, asked)
         if chosen[-1] is steps[-1] and len(chosen) < 3:  # Steps.whole leaves out the last of three
-            last = f"{trace.path}: step {steps[-1].number} is the last one, and when the next would have begun is not known"
+            last = f"{trace.path}: step {steps[-1].number} is the last one"
+            last += ", and when the next would have begun is not known"
             alone = len(chosen) == 1
             trace.warnings.append(f"{last}: {'it ends here with its last work' if alone else 'it is left out'}")
             chosen = chosen if alone else chosen[:1]

@@ -1,7 +1,8 @@
 """What is left out of a trace, and whether it could change the answer.
 
-Readers leave out records without a usable time, and count them by sort and name. Their lengths are taken to be those of the others of
-their name. Where there are no others, or where they would take a tenth of the time of all work, nothing is known.
+Readers leave out records without a usable time, and count them by sort and name. Their lengths are taken to be those of
+the others of their name. Where there are no others, or where they would take a tenth of the time of all work, nothing
+is known.
 
 Left out here are kernels and copies that cannot have run as the trace says:
 
@@ -107,7 +108,9 @@ def _time(microseconds: float) -> str:
 # ---- whether it matters ----
 
 
-def what_matters(trace: Trace, works: Sequence[Work], gone: Mapping[Sort, int], part: float, have: Mapping[str, int]) -> str:
+def what_matters(
+    trace: Trace, works: Sequence[Work], gone: Mapping[Sort, int], part: float, have: Mapping[str, int]
+) -> str:
     """Return a clause about what could change the answer, "" where nothing could.
 
     works: what is looked at, `part` of what was read; gone: what was left out of it as impossible; have: how many calls

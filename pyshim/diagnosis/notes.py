@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+
 from pyshim.profiles.counts import plural
 
 _FEW = 2  # of one kind are shown

@@ -166,7 +166,9 @@ def _one_wave(one: ProcessResult) -> Verdict:
 
 def _is_alone(one: ProcessResult) -> bool:
     """Whether all that counts runs on one stream, and none of it waits for another stream."""
-    waited_us = one.waited_us or one.unclaimed_us or one.one_wave_us or one.raised_us or sum(of.waited_us for of in one.major)
+    waited_us = (
+        one.waited_us or one.unclaimed_us or one.one_wave_us or one.raised_us or sum(of.waited_us for of in one.major)
+    )
     few = one.beside_us <= NEXT_TO_NOTHING * one.span_us
     return one.main_stream[1] >= _ALONE and few and not (waited_us or one.shares.hidden_us)
 
@@ -186,7 +188,7 @@ def _computation(one: ProcessResult) -> Verdict:
 
 
 def _held_up(one: ProcessResult) -> str:
-    """Return the end of a sentence about what waits longest although no verdict says so, and why that changes nothing."""
+    """Return the end of a sentence about what waits longest although no verdict says so, and why nothing is gained."""
     least = "at least " if any(found.at_least for found in one.inversions) else ""
     major = max(one.major, key=lambda share: share.waited_us, default=None)
     found = []
@@ -203,7 +205,10 @@ def _held_up(one: ProcessResult) -> str:
         found.append((major.waited_us, f"{waits}, but {why}"))
     for time, why in (
         (one.raised_us, "although it has the greater priority already"),
-        (one.one_wave_us, "behind kernels of one wave, which no priority shortens, but next to nothing is lost by that"),
+        (
+            one.one_wave_us,
+            "behind kernels of one wave, which no priority shortens, but next to nothing is lost by that",
+        ),
         (one.unclaimed_us, "behind other streams, and nothing is known to wait for it"),
     ):
         found.append((time, f"work waits {part_of(one, time)} {why}"))

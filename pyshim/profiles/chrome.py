@@ -23,19 +23,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any
 
 from pyshim.profiles import jax
+from pyshim.profiles.chrome_file import HIP_FIELDS, MEMORY, SORTS, SYNC, ChromeFile
 from pyshim.profiles.counts import plural
 from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
-    CALL,
     COPY,
     KERNEL,
-    WAIT,
     Activity,
     Call,
     Collective,
@@ -49,30 +47,13 @@ from pyshim.profiles.record import (
 )
 from pyshim.profiles.store import Store, StoredTrace
 from pyshim.profiles.unreadable import unreadable
-from pyshim.profiles.window import Broken, Torn, Window, line_of
+from pyshim.profiles.window import Window, line_of
 
-# Of what the file says beside its events: what is kept.
-_FIELDS = ("deviceProperties", "distributedInfo", "host_name")
-_HIP_FIELDS = ("roctracer_version", "rocprofiler-sdk_version", "hip_runtime_version", "hip_driver_version")
-_SMALL = 1 << 23  # characters: of a smaller file, every event is decoded
-_KEYS = "ph|cat|name|pid|tid|ts|dur|id|args|s|bp"
-_BOUNDARY = rf'\}}\s*,\s*(?=\{{\s*"(?:{_KEYS})"\s*:)'
-_LAST = r'\}\s*\]\s*(?=\}\s*\Z|,\s*"|\Z)'
-
-_MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones
 _LARGEST = 1 << 63  # of any number of a launch
 _SPANS = {"user_annotation": False, "gpu_user_annotation": True}
-_SYNC, _OPERATOR = "cuda_sync", "cpu_op"
-_KNOWN = frozenset(("kernel", *_MEMORY, *_SPANS, _SYNC, "cuda_runtime", "cuda_driver", "runtime"))
-_SORTS = {
-    "kernel": KERNEL,
-    **dict.fromkeys(_MEMORY, COPY),
-    **dict.fromkeys(("cuda_runtime", "cuda_driver", "runtime"), CALL),
-    _SYNC: WAIT,
-}
-_CATEGORY = re.compile(r'\s*\{[^{}]*?"cat"\s*:\s*"(\w+)"(?:\s*,\s*"name"\s*:\s*"([^"]*)")?')
-_HEAD = 2000  # characters of an event that has its category and its name
+_OPERATOR = "cpu_op"
+_KNOWN = frozenset(("kernel", *MEMORY, *_SPANS, SYNC, "cuda_runtime", "cuda_driver", "runtime"))
 _STREAM_WAITS, _HOST_WAITS = "Stream Wait Event", ("Stream Sync", "Event Sync")
 _ROW = re.compile(r"stream \d+, device (\d{1,6}) \((.*)\)")
 # c10's names of types, as in torch/csrc/distributed/c10d/ParamCommsUtils.hpp
@@ -82,95 +63,6 @@ _BYTES_OF = {
     **dict.fromkeys(("Float", "Int"), 4),
     **dict.fromkeys(("Double", "Long", "ComplexFloat"), 8),
 }
-
-
-class ChromeFile:
-    """The trace event format: an object with `traceEvents`, or the bare array of events.
-
-    fields: what the object says beside its events, of what we ask for, complete once events() has come to its end;
-    torn: how it ends instead, None where it is whole; place: of the event that was read last, in characters; broken: how
-    many events are no JSON; first_broken: the place of the first of them; of_use: how many of them are of use, by sort and
-    name.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.fields: dict[str, Any] = {}
-        self.torn: str | None = None
-        self.place = 0
-        self.broken = 0
-        self.first_broken = 0
-        self.of_use: Counter[tuple[str, str]] = Counter()
-        self._read_on: Callable[[Window], bool] | None = None
-
-    def events(self, read_on: Callable[[Window], bool] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the events of the file. Raises OSError.
-
-        read_on: takes over after the first part of a large file, reads further events out of the window itself, and
-        returns False at one that it leaves to us."""
-        self.fields, self.torn, self.broken = {}, None, 0
-        self.of_use.clear()
-        self._read_on = read_on
-        with open(self.path, "rb") as file:
-            window = Window(file)
-            try:
-                yield from self._document(window)
-            except Torn as torn:
-                self.torn = str(torn)
-            except Broken:
-                self.torn = f"it is no JSON in line {line_of(self.path, window.place):,}"
-
-    def _document(self, window: Window) -> Iterator[dict[str, Any]]:
-        if window.take("["):
-            yield from self._array(window)
-            return
-        window.expect("{")
-        while not window.take("}"):
-            key = window.value()
-            window.expect(":")
-            if key == "traceEvents" and window.take("["):
-                yield from self._array(window)
-            else:
-                value = window.value()
-                if key in _FIELDS or key in _HIP_FIELDS:
-                    self.fields[str(key)] = value
-
-    def _array(self, window: Window) -> Iterator[dict[str, Any]]:
-        decoded = 0
-        while not window.take("]"):
-            if self._read_on and decoded > _SMALL and self._read_on(window):
-                continue
-            self.place, before = window.place, window.at
-            try:
-                event = window.value()
-            except Broken:
-                self._skip(window)
-                continue
-            decoded += max(0, window.at - before)
-            if isinstance(event, dict):
-                yield event
-
-    def _skip(self, window: Window) -> None:
-        """Go behind an event that is no JSON."""
-        self.first_broken = self.first_broken or self.place
-        head = _CATEGORY.match(window.text[window.at : window.at + _HEAD])
-        if head and head[1].lower() in _SORTS:
-            self.of_use[_SORTS[head[1].lower()], head[2] or ""] += 1
-        boundary = re.compile(_BOUNDARY)
-        while True:
-            found = boundary.search(window.text, window.at)
-            if found:
-                break
-            if not window.more():
-                # Nothing follows; but the array's end may.
-                found = re.compile(_LAST).search(window.text, window.at)
-                if not found:
-                    raise Torn(window.ending)
-                self.broken += 1
-                window.at = window.text.index("]", found.start())
-                return
-        self.broken += 1
-        window.at = found.end()
 
 
 class _ChromeTrace(StoredTrace):
@@ -232,7 +124,7 @@ class _ChromeTrace(StoredTrace):
         self._timeless += 1
         category = str(event.get("cat", "")).lower()
         is_of_xla = "kernel_details" in _mapping(event.get("args"))
-        sort = KERNEL if is_of_xla else _SORTS.get(category)
+        sort = KERNEL if is_of_xla else SORTS.get(category)
         if sort:
             self.leave_out(sort, str(event.get("name", "")))
         return None
@@ -271,8 +163,8 @@ class KinetoTrace(_ChromeTrace):
         had_work = any(sort in (KERNEL, COPY) for sort, _ in self.left_out)
         if self.kind == "pytorch" and self.python and not store.works.forms and not had_work:
             self.missing.append(
-                f"{self.path} is of PyTorch and has nothing of a GPU: PyTorch saw no GPU (torch.cuda.is_available() says "
-                f"whether it does), or what the GPU did was not recorded: {self.records_calls}"
+                f"{self.path} is of PyTorch and has nothing of a GPU: PyTorch saw no GPU (torch.cuda.is_available() "
+                f"says whether it does), or what the GPU did was not recorded: {self.records_calls}"
             )
         if store.works.forms and not calls:
             self.missing.append(f"{self.path} has no calls that launched its work: {self.records_calls}")
@@ -310,13 +202,13 @@ class KinetoTrace(_ChromeTrace):
         name = sys.intern(str(event.get("name", "")))  # a trace repeats few names
         if category == "kernel":
             yield _kernel(event, name, *when)
-        elif category in _MEMORY:
+        elif category in MEMORY:
             yield MemoryOperation(*_place(event), *when, _rank(event), _correlation(event))
         elif category in _SPANS:
             process = _rank(event) if _SPANS[category] else self.process(event)
             yield NamedRange(name, *when, _SPANS[category], process)
         elif correlation := _correlation(event):
-            if category != _SYNC:
+            if category != SYNC:
                 yield Call(name, *when, correlation, self.process(event))
             elif name == _STREAM_WAITS or name in _HOST_WAITS:
                 yield _wait(event, name, *when, correlation)
@@ -341,7 +233,7 @@ class KinetoTrace(_ChromeTrace):
         self.python = self.python or "backend" in distributed
         self.rank, self.world_size = (_integer(distributed.get(name)) for name in ("rank", "world_size"))
         self.host = str(fields.get("host_name") or "")
-        self.hip = any(name in fields for name in _HIP_FIELDS)
+        self.hip = any(name in fields for name in HIP_FIELDS)
         devices = fields.get("deviceProperties")
         for device in map(_mapping, devices if isinstance(devices, list) else ()):
             index, name = _integer(device.get("id")), device.get("name")

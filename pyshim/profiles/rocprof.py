@@ -18,7 +18,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyshim.profiles.kernel_names import is_communication
-from pyshim.profiles.record import CALL, COPY, KERNEL, Activity, Call, MemoryOperation, NamedRange, TracedGpu, TracedLaunch
+from pyshim.profiles.record import (
+    CALL,
+    COPY,
+    KERNEL,
+    Activity,
+    Call,
+    MemoryOperation,
+    NamedRange,
+    TracedGpu,
+    TracedLaunch,
+)
 from pyshim.profiles.store import Store, StoredTrace
 from pyshim.profiles.unreadable import unreadable
 from pyshim.profiles.window import Broken, Torn, Window, line_of

@@ -29,7 +29,9 @@ def said(overlap: Any, path: Path, *options: str) -> str:
     return " ".join(done.stdout.split())
 
 
-def test_a_full_gpu_says_what_waits_and_why_raising_it_saves_nothing(of_steps: Any, overlap: Any, tmp_path: Path) -> None:
+def test_a_full_gpu_says_what_waits_and_why_raising_it_saves_nothing(
+    of_steps: Any, overlap: Any, tmp_path: Path
+) -> None:
     found = of_steps(full, count=10)
     assert found["verdict"] == "no: computation" and found["process"]["waited_us"] > 700
     text = found["verdicts"][0]["text"]

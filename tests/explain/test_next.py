@@ -118,7 +118,9 @@ def test_gain_and_ceiling_are_of_one_unit(of_steps: Any) -> None:
 
 
 @pytest.mark.parametrize("events", ["told", "untold"])
-def test_what_the_trace_has_is_not_to_be_recorded_again(overlap: Any, library: Any, tmp_path: Path, events: str) -> None:
+def test_what_the_trace_has_is_not_to_be_recorded_again(
+    overlap: Any, library: Any, tmp_path: Path, events: str
+) -> None:
     """Waits are in it: at most the call that tells for which events is missing."""
 
     def step(one: Step) -> None:

@@ -28,14 +28,17 @@ def ask(clean_environment: dict[str, str]) -> Ask:
     command = [sys.executable, "-m", "pyshim", "explain"]
     if os.geteuid() == 0:
         without = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
-        if not shutil.which("setpriv") or subprocess.run([*without, "true"], check=False, capture_output=True).returncode:
+        can = (
+            shutil.which("setpriv")
+            and not subprocess.run([*without, "true"], check=False, capture_output=True).returncode
+        )
+        if not can:
             pytest.skip("root may read anything here")
         command = without + command
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*command, *map(str, arguments)], capture_output=True, text=True, env=clean_environment, cwd=ROOT, check=False
-        )
+        whole = [*command, *map(str, arguments)]
+        return subprocess.run(whole, capture_output=True, text=True, env=clean_environment, cwd=ROOT, check=False)
 
     return run
 

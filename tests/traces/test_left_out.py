@@ -148,7 +148,8 @@ def test_a_trace_without_any_usable_time_is_refused_with_a_next_step(overlap, tm
     done = overlap("explain", str(path))
     assert (done.returncode, done.stdout) == (2, "")
     first, second = done.stderr.splitlines()
-    assert first.startswith(f"overlap: error: {path}: no kernel of a GPU in it: ") and "have no usable time (the first in line" in first
+    assert first.startswith(f"overlap: error: {path}: no kernel of a GPU in it: ")
+    assert "have no usable time (the first in line" in first
     assert second.startswith("overlap: help: record the trace again"), second
 
 

@@ -15,7 +15,7 @@ from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsy
 
 from pyshim.errors import OverlapError
 from pyshim.profiles import open_trace, window
-from pyshim.profiles.chrome import ChromeFile
+from pyshim.profiles.chrome_file import ChromeFile
 from pyshim.profiles.record import Call, MemoryOperation, NamedRange, Trace, TracedGpu, TracedLaunch, Wait
 
 KERNELS = [

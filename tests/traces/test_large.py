@@ -18,7 +18,7 @@ from made_waits import Program, boundary, collective, copy, interior
 from pyshim.diagnosis import chosen
 from pyshim.diagnosis.chosen import load
 from pyshim.errors import OverlapError
-from pyshim.profiles import chrome, open_trace, rows, window
+from pyshim.profiles import chrome_file, open_trace, rows, window
 from pyshim.profiles.record import Activity, Trace
 
 DATA = Path(__file__).with_name("data")
@@ -29,7 +29,7 @@ def both(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Activity], T
     """What the decoder reads, which is what is read without it."""
     read: list[tuple[list[Activity], object]] = []
     for small in (1 << 60, -1):
-        monkeypatch.setattr(chrome, "_SMALL", small)
+        monkeypatch.setattr(chrome_file, "_SMALL", small)
         trace = open_trace(str(path))
         records = list(trace.activity())
         read.append((records, (trace.ending, trace.gpus, trace.rank, trace.warnings)))
@@ -121,7 +121,7 @@ def test_what_it_gives_to_the_decoder(tmp_path, monkeypatch):
     path = write(tmp_path / "large.json.gz", 4, 500)
     decoded: list[str] = []
     plain = rows.decode
-    monkeypatch.setattr(chrome, "_SMALL", 1)
+    monkeypatch.setattr(chrome_file, "_SMALL", 1)
     monkeypatch.setattr(rows, "decode", lambda text, at: decoded.append("form") or plain(text, at))
     monkeypatch.setattr(window, "decode", lambda text, at: decoded.append("event") or plain(text, at))
     records = list(open_trace(str(path)).activity())

@@ -200,7 +200,7 @@ def _held_up(one: ProcessResult) -> str:
             why = "they carry too much of the computation together to be raised"
         found.append((one.waited_us, f"{names} {wait} {least}{part_of(one, one.waited_us)}, but {why}"))
     if major:
-        waits = f"stream {major.stream} waits {part_of(one, major.waited_us)}"
+        waits = f"stream {major.stream} waits {part_of(one, min(major.waited_us, one.span_us))}"
         why = f"has {percent(major.share)} of the computation, by blocks and threads: raising it may cost time"
         found.append((major.waited_us, f"{waits}, but {why}"))
     for time, why in (
@@ -211,7 +211,7 @@ def _held_up(one: ProcessResult) -> str:
         ),
         (one.unclaimed_us, "behind other streams, and nothing is known to wait for it"),
     ):
-        found.append((time, f"work waits {part_of(one, time)} {why}"))
+        found.append((time, f"work waits {part_of(one, min(time, one.span_us))} {why}"))
     time, said = max(found)
     return f"; {said}" if time > NEXT_TO_NOTHING * one.span_us else ", and little is held up"
 

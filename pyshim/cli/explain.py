@@ -63,7 +63,9 @@ def _run(options: argparse.Namespace) -> int:
     with ui.progress(f"reading {', '.join(options.traces)}"):
         answer = look(options.traces, options.steps)
     if not options.full:
-        for note in answer.notes:
+        from pyshim.diagnosis.notes import shortened
+
+        for note in shortened(answer.notes):
             ui.note(note)
     if options.html:
         from pyshim.diagnosis.page import page

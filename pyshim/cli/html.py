@@ -38,7 +38,8 @@ def put(text: str, options: argparse.Namespace) -> None:
     try:
         write_whole(real, text.encode(), mode=0o666)
     except OSError as error:
-        raise OverlapError(f"{options.html} cannot be written: {error.strerror}", None, USAGE) from error
+        hint = "name a file in a folder that this user may write to, on a disk with room"
+        raise OverlapError(f"{options.html} cannot be written: {error.strerror}", hint, USAGE) from error
     ui.note(f"the page is {options.html}: open it in a browser")
 
 

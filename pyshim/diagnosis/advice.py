@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pyshim.diagnosis import exposed, setting, verdict
 from pyshim.diagnosis.inversions import MINOR
 from pyshim.diagnosis.look import TraceAnswer
-from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, TOGETHER, ProcessResult, together
+from pyshim.diagnosis.result import CLOCKS, LEGACY, NEXT_TO_NOTHING, TOGETHER, ProcessResult, together
 from pyshim.diagnosis.words import COPY, a_step, kernel_name, milliseconds, percent, streams
+from pyshim.profiles.record import Trace
 
 _CUDA = (
     "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number; flags as before",
@@ -23,6 +24,7 @@ _ONE_GAP = 1.5  # gaps a step
 _SHORT_US = 100.0  # gaps of this mean length are those of single launches
 # How the program of a trace is started, and how behind overlap-run.
 _PROGRAM = "PROGRAM", "overlap-run PROGRAM"
+_PROFILERS = {"pytorch": "torch.profiler", "jax": "JAX"}
 _PYTHON = "python train.py", "overlap-run python train.py"
 _TORCHRUN = "torchrun ... train.py", "overlap-run torchrun ... train.py"
 _MPIRUN = "mpirun ... ./program", "mpirun ... overlap-run ./program"
@@ -42,7 +44,7 @@ def next_step(answer: TraceAnswer) -> str:
     if kind == verdict.COPIES:
         return _copies(one)
     if kind == verdict.NOT_KNOWN:
-        return _record(answer)
+        return _unread(answer.trace.trace) if one.unread else _record(answer)
     if kind == verdict.ONE_WAVE:
         return f"launch what waits before the kernel that fills the GPU, or leave it room: {_room(answer)}"
     if kind == verdict.ONE_STREAM:
@@ -64,6 +66,8 @@ def _started(answer: TraceAnswer) -> tuple[str, str]:
     many = answer.peers > 1 or one.rank is not None
     if _is_torch(one):
         return _TORCHRUN if many or one.communication_us else _PYTHON
+    if setting.STEPPED in one.setting and (many or one.communication_us):
+        return _TORCHRUN
     return _MPIRUN if many or setting.MPI in one.setting else _PROGRAM
 
 
@@ -107,7 +111,10 @@ def _raise(answer: TraceAnswer) -> str:
         return "overlap-run does not if the program itself set the priorities in the trace: write it"
     if not any(raised.share for raised in one.raising) and {found.kernel for found in one.inversions} == {COPY}:
         return "overlap-run raises only streams that launch kernels, too: write it"
-    return f"{_started(answer)[1]} does it by default ({_carry(one)}), or write it"
+    torch = ""
+    if setting.STEPPED in one.setting and not _is_torch(one):
+        torch = ", in PyTorch as torch.cuda.Stream(priority=-1)"
+    return f"{_started(answer)[1]} does it by default ({_carry(one)}), or write it{torch}"
 
 
 def _carry(one: ProcessResult) -> str:
@@ -127,8 +134,13 @@ def code(answer: TraceAnswer) -> Sequence[str]:
     if verdict.YES in kinds:
         return _priorities(answer.worst)
     trace = answer.trace.trace
-    records = kinds[0] == verdict.NOT_KNOWN and not answer.simulated and not trace.torn
-    return trace.records_code if records else ()
+    is_left_open = kinds[0] == verdict.NOT_KNOWN and not answer.worst.unread
+    records = is_left_open and not answer.simulated and not trace.torn
+    if not records or answer.worst.untold == (CLOCKS,):
+        return ()
+    if not answer.worst.waits or not answer.worst.told:
+        return trace.records_code
+    return trace.records_events_code if answer.worst.events_untold else ()
 
 
 def _priorities(one: ProcessResult) -> Sequence[str]:
@@ -287,13 +299,30 @@ def _one_stream(one: ProcessResult) -> str:
     )
 
 
+def _unread(trace: Trace) -> str:
+    """Return what to do about a file in which much has no usable time."""
+    where = f"; the first such event is in {trace.first_left_out}" if trace.first_left_out else ""
+    return f"record the trace again, or copy it again if a copy was changed{where}"
+
+
 def _record(answer: TraceAnswer) -> str:
     trace, one = answer.trace.trace, answer.worst
     if answer.simulated:
         return "a simulated trace holds what the program called; nothing more can be recorded"
     if trace.torn:
         return "copy the trace again: this file is torn, and what the work waits for may be behind its end"
-    how = trace.records_waits if one.told else trace.records_calls
+    if one.untold == (CLOCKS,):
+        return "record again with a newer driver and profiler, which convert the times of the GPU to those of the host"
+    how = _missing_waits(trace, one) if one.told else trace.records_calls
     if not how:
-        return f"this is all that a trace of {trace.kind} can say"
+        profiler = _PROFILERS.get(trace.kind, trace.kind)
+        measures = f"overlap tune -- {_started(answer)[0]} measures what raising saves"
+        return f"this is all that a trace of {profiler} can say: {measures}"
     return f"record again: {how}"
+
+
+def _missing_waits(trace: Trace, one: ProcessResult) -> str:
+    """Return how to record what the trace does not have of waits, "" where it has all."""
+    if not one.waits:
+        return trace.records_waits
+    return trace.records_events if one.events_untold else ""

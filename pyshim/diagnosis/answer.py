@@ -52,6 +52,9 @@ def _lines(answer: TraceAnswer) -> Iterator[tuple[str, str]]:
     if len(answer.verdicts) > 1:
         yield "also", _also(answer)
     yield "step", _step(answer)
+    if one.unread:
+        yield "next", next_step(answer)
+        return
     if one.idle_us > NEXT_TO_NOTHING * one.span_us:
         yield "idle", _idle(one)
     if one.shares.exposed_us > NEXT_TO_NOTHING * one.span_us:
@@ -59,7 +62,7 @@ def _lines(answer: TraceAnswer) -> Iterator[tuple[str, str]]:
     if answer.ranks and answer.ranks.waiting_us:
         yield "ranks", _ranks(answer)
     if verdict.YES in kinds or (one.inversions and one.waited_us > NEXT_TO_NOTHING * one.span_us):
-        yield "behind", _behind(one)
+        yield "behind", _behind(one, is_worth=verdict.YES in kinds, is_said=verdict.COMPUTATION in kinds)
     for fault in dict.fromkeys(fault for process in answer.processes for fault in process.faults):
         yield "fault", fault
     yield "next", next_step(answer)
@@ -93,6 +96,7 @@ def _step(answer: TraceAnswer) -> str:
     shown = ", ".join([computation, *(f"{word} {percent(time / whole)}" for word, time in parts if time > 0)])
     simulated = " (simulated)" if answer.simulated else ""
     torn = ", of the whole steps of a torn file" if answer.trace.trace.torn else ""
+    torn += ", of what could be read" if one.unread else ""
     ends = " and ".join(word for time, word in ((one.setup_us, "set-up"), (one.teardown_us, "tear-down")) if time)
     left = f", without {milliseconds(one.setup_us + one.teardown_us)} of {ends}" if ends else ""
     return f"{name}{milliseconds(one.span_us)} {a_step(one)}{left}{simulated}{torn}: {shown}"
@@ -149,7 +153,8 @@ def _ranks(answer: TraceAnswer) -> str:
     return f"{percent(ranks.waiting)} of {counted:,} shared collectives is waiting for late ranks; {who} of them"
 
 
-def _behind(one: ProcessResult) -> str:
+def _behind(one: ProcessResult, is_worth: bool, is_said: bool) -> str:
+    """Return what waits behind what; why raising it saves nothing, where it does and the verdict does not say so."""
     first = one.inversions[0]
     more = f", and {len(one.inversions) - 1} more pairs" if len(one.inversions) > 2 else ""
     on, behind = (
@@ -163,7 +168,12 @@ def _behind(one: ProcessResult) -> str:
         f"{least}{milliseconds(one.waited_us)} {a_step(one)}"
     )
     front = f"{kernel_name(first.behind, _NAME)} on {behind}"
-    return f"{waits} behind {front}{more}; {_who(waiters)} for it"
+    why = (
+        ""
+        if is_worth or is_said or not one.raising
+        else f"; raised, it would save next to nothing: {verdict.why_not(one)}"
+    )
+    return f"{waits} behind {front}{more}; {_who(waiters)} for it{why}"
 
 
 def _who(waiters: set[str]) -> str:

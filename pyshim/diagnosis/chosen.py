@@ -1,28 +1,29 @@
 """What is looked at of a trace: all of it, the steps that are asked for, or as many of the first as are not too many.
 
 Steps are found in the ranges alone. What belongs to some of them is told by the numbers of calls, which grow in the
-order of the program: the host may run far ahead of the GPU. Left out, and said, are kernels and copies that began
-seconds before the call that launched them: such records are impossible. Of a torn file, only whole steps are looked at.
+order of the program: the host may run far ahead of the GPU. What is impossible is left out (left_out.py). Of a torn
+file, only whole steps are looked at.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
+from pyshim.diagnosis.left_out import clocks_differ, possible, what_matters
 from pyshim.diagnosis.steps import Finder, Steps
 from pyshim.diagnosis.torn import Recorded, of_host, whole_steps
 from pyshim.errors import USAGE, OverlapError
 from pyshim.profiles import open_trace
-from pyshim.profiles.record import Call, NamedRange, Trace, TracedLaunch, Wait, Work
+from pyshim.profiles.record import CALL, WAIT, Call, NamedRange, Trace, TracedLaunch, Wait, Work
 from pyshim.profiles.store import Column, Store, taken
 
 MOST = 130_000  # records that are looked at: about half a kilobyte and 30 microseconds each
-_IMPOSSIBLE_US = 1e6  # before its launch
 _RANGE = re.compile(r"\s*(\d{1,15})\s*(?:-\s*(\d{1,15})\s*)?")
 _NUMBERS = re.compile(r"\d+")
 _COPY_AGAIN = "copy it again; if the original is torn, too, record it again"
@@ -36,6 +37,9 @@ class Records:
     calls: list[Call] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     ranges: list[NamedRange] = field(default_factory=list)
+    clocks_differ: bool = False  # of host and GPU: it has no calls then
+    unread: str = ""  # a clause about what could not be read, where that could change the answer
+    steps: Steps | None = None  # those that were chosen; None: all of it is looked at
 
 
 class Loaded(NamedTuple):
@@ -72,7 +76,7 @@ def load(path: str, steps: str | None = None) -> Loaded:
     if not any(isinstance(form, TracedLaunch) for form in store.works.forms):
         trace.warnings += trace.missing
     for records in loaded.processes.values():
-        _drop_impossible(trace, records)
+        _drop_impossible(trace, store, records)
     works = [work for records in loaded.processes.values() for work in records.works]
     if works:
         trace.extent_us = min(work.start_us for work in works), max(work.end_us for work in works)
@@ -125,7 +129,7 @@ class _Part:
             return self._whole(self._works, self._calls, range(len(self._waits)), self._ranges)
         steps = self._steps()
         if asked:
-            return self._of_steps(steps, self._chosen(trace, steps, asked))
+            return self._of_asked(trace, steps, asked)
         many = f"{trace.path} holds {len(self):,} records"
         first = self._first(steps, most) if steps else []
         if steps and first:
@@ -139,6 +143,17 @@ class _Part:
         begun = min((work.start_us for work in records.works), default=0.0)
         trace.warnings.append(f"{many}: this is about the first {(until - begun) / 1000:,.0f} ms alone")
         return records
+
+    def _of_asked(self, trace: Trace, steps: Sequence[_Step], asked: tuple[int, int]) -> Records:
+        """Return the records of the steps that are asked for. The last one of the trace ends at a time not known."""
+        chosen = self._chosen(trace, steps, asked)
+        if chosen[-1] is steps[-1] and len(chosen) < 3:  # Steps.whole leaves out the last of three
+            last = f"{trace.path}: step {steps[-1].number} is the last one"
+            last += ", and when the next would have begun is not known"
+            alone = len(chosen) == 1
+            trace.warnings.append(f"{last}: {'it ends here with its last work' if alone else 'it is left out'}")
+            chosen = chosen if alone else chosen[:1]
+        return self._of_steps(steps, chosen)
 
     def _of_torn(self, trace: Trace, asked: tuple[int, int] | None, most: int) -> Records | None:
         self._ranges = of_host(self._ranges)
@@ -155,16 +170,15 @@ class _Part:
         numbered = ((column.start[index], column.correlation[index]) for index in indices)
         first, end = whole_steps(recorded, numbered, self._found.bounds)
         whole = steps[first:end]
-        if not whole:
+        ended = whole[:-1]  # where a step ends, the next begins, of which nothing may be missing
+        if not ended:
             return None
-        if len(whole) > 2:  # where the last one ends, the next begins, of which nothing may be missing
-            del whole[-1]
-        chosen = self._chosen(trace, whole, asked) if asked else self._first(whole, most) or whole[:1]
+        chosen = self._chosen(trace, ended, asked) if asked else self._first(ended, most) or ended[:1]
         trace.warnings.append(
             f"{trace.path}: {trace.ending}: this is about {_named(chosen)} of {len(steps)} alone, which the end leaves "
             "whole; copy it again"
         )
-        return self._of_steps(steps, chosen)
+        return self._of_steps(whole, chosen)
 
     def _whole(
         self, works: Iterable[int], calls: Iterable[int], waits: Iterable[int], ranges: list[NamedRange]
@@ -237,14 +251,14 @@ class _Part:
         store, begin, end = self._store, chosen[0].start_us, chosen[-1].end_us
         least, greatest = self._numbers(begin, end)
         numbers, starts = store.works.correlation, store.works.start
-        following = [step for step in steps if step.start_us >= end][:1] if len(chosen) > 2 else []
+        following = [step for step in steps if step.start_us >= end][:1]
         mark = 0  # the number of what begins the next step
-        if following and not self._found.on_gpu:
+        if following:
             first, last = self._numbers(following[0].start_us, following[0].end_us)
             of_next = [index for index in self._works if first <= numbers[index] <= last]
             of_next = [index for index in of_next if self._is_kernel(index)] or of_next
             mark = numbers[min(of_next, key=lambda index: starts[index])] if of_next else 0
-        kept = {step.start_us for step in (*chosen, *following)}
+        kept = {step.start_us for step in chosen}
         # A numbered range may be on several streams, and begin later there; those of one name are told by their times.
         of_steps = {one.name for one in self._ranges if one.start_us in kept and _NUMBERS.search(one.name)}
         ranges = [
@@ -258,11 +272,17 @@ class _Part:
             if least <= numbers[index] <= greatest
             or (numbers[index] == mark if numbers[index] else begin <= starts[index] < end)
         ]
+        until = max(greatest, mark)  # the host may wait behind its last launch
         numbers = store.calls.correlation
-        calls = [index for index in self._calls if least <= numbers[index] <= greatest or numbers[index] == mark]
+        calls = [index for index in self._calls if least <= numbers[index] <= until]
         numbers = store.waits.correlation
-        waits = [place for place, index in enumerate(self._waits) if least <= numbers[index] <= greatest]
-        return self._whole(works, calls, waits, ranges)
+        waits = [place for place, index in enumerate(self._waits) if least <= numbers[index] <= until]
+        records = self._whole(works, calls, waits, ranges)
+        closed = bool(mark or (following and self._found.on_gpu))
+        ends = [step.end_us for step in (following if closed else chosen)[-1:]]
+        bounds = (*(step.start_us for step in (*chosen, *(following if closed else ()))), *ends)
+        records.steps = Steps(self._found.source, self._found.on_gpu, bounds, closed)
+        return records
 
     def _is_kernel(self, index: int) -> bool:
         return isinstance(self._store.works.forms[self._store.works.form[index]], TracedLaunch)
@@ -290,27 +310,13 @@ def _named(steps: Sequence[_Step]) -> str:
     return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
-def _drop_impossible(trace: Trace, records: Records) -> None:
-    """Leave out what began long before its launch. If that is most of it, the clocks differ, and the calls go."""
-    called = {call.correlation: call.start_us for call in records.calls}
-    sound: list[Work] = []
-    early: list[float] = []
-    for work in records.works:
-        ahead_us = called.get(work.correlation or 0, -inf) - work.start_us
-        if ahead_us > _IMPOSSIBLE_US:
-            early.append(ahead_us)
-        else:
-            sound.append(work)
-    if len(early) > len(records.works) / 2:
-        records.calls = []
-        trace.warnings.append(
-            f"{trace.path}: {len(early):,} of {len(records.works):,} kernels and copies began up to "
-            f"{max(early) / 1e6:,.1f} s before their launch: the clocks of host and GPU differ, and when work was "
-            "launched is not known"
-        )
-    elif early:
-        records.works = sound
-        one = "1 kernel or copy began more than a second before it was launched: an impossible record, left out"
-        more = f"{len(early):,} kernels and copies began more than a second before they were launched: "
-        said = one if len(early) == 1 else f"{more}impossible records, left out"
-        trace.warnings.append(f"{trace.path}: {said}")
+def _drop_impossible(trace: Trace, store: Store, records: Records) -> None:
+    """Leave out what cannot have run as the trace says. Where the clocks differ, the calls go."""
+    part = len(records.works) / (len(store.works) or 1)
+    gone: Counter[tuple[str, str]] = Counter()
+    if clocks_differ(trace, records.works, records.calls):
+        records.calls, records.clocks_differ = [], True
+    else:
+        records.works, gone = possible(trace, records.works, records.calls)
+    have = {CALL: len(store.calls), WAIT: len(store.waits)}
+    records.unread = what_matters(trace, records.works, gone, part, have)

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 
 from pyshim.diagnosis import idle, setting
 from pyshim.diagnosis.blocked import DeviceQueues, Resident, resident_on
 from pyshim.diagnosis.chosen import Records, load
 from pyshim.diagnosis.exposed import by_name, collectives
-from pyshim.diagnosis.intervals import median
+from pyshim.diagnosis.intervals import Interval, clipped, length, median, merged
 from pyshim.diagnosis.inversions import Inversions
 from pyshim.diagnosis.priorities import Priorities
 from pyshim.diagnosis.queues import Place, Queues, walk
-from pyshim.diagnosis.result import COPY, NO_CALLS, Bar, KernelSummary, ProcessResult, TraceResult, Waited
+from pyshim.diagnosis.result import CLOCKS, COPY, NO_CALLS, Bar, KernelSummary, ProcessResult, TraceResult, Waited
 from pyshim.diagnosis.shares import Timeline, mean
-from pyshim.diagnosis.steps import Finder, Steps, main_part, of_process
+from pyshim.diagnosis.steps import Finder, Steps, in_time_of_gpu, main_part, of_process
 from pyshim.profiles.record import LEGACY, Trace, TracedGpu, TracedLaunch, Work
 
 COMPUTES, COMMUNICATES, COPIES, WAITS, IDLE = "computation", "communication", "copy", "wait", "idle"
@@ -44,6 +45,13 @@ def find(
     return TraceResult(trace, tuple(found), tuple(untold))
 
 
+def _steps(own: Records, process: int | None, ran: Iterable[tuple[float, float, float]]) -> Steps | None:
+    finder = Finder()
+    for one in own.ranges:
+        finder.add(one)
+    return of_process({None: finder}, process, ran)
+
+
 def _is_kernel(work: Work) -> bool:
     return isinstance(work, TracedLaunch)
 
@@ -61,10 +69,7 @@ class _Process:
             for one in self.kernels or own.works
             if one.correlation in called
         )
-        finder = Finder()
-        for one in own.ranges:
-            finder.add(one)
-        self.steps: Steps | None = of_process({None: finder}, process, ran)
+        self.steps = in_time_of_gpu(own.steps, ran) if own.steps else _steps(own, process, ran)
         whole = min(work.start_us for work in own.works), max(work.end_us for work in own.works)
         main = whole if self.steps else main_part(self.kernels, *whole)
         self.setup_us, self.teardown_us = main[0] - whole[0], whole[1] - main[1]
@@ -113,12 +118,16 @@ class _Process:
             teardown_us=self.teardown_us,
             span_us=span,
             told=told,
-            untold=tuple(_untold(self.queues) if told else (NO_CALLS,)),
+            untold=tuple(_untold(self.queues) if told else (CLOCKS if self.records.clocks_differ else NO_CALLS,)),
+            waits=bool(self.records.waits),
+            events_untold=bool(self.queues.stream_waits_untold or self.queues.host_waits_untold),
+            unread=self.records.unread,
             shares=mean(list(shares.values())),
             gpus=shares,
             idle=idle.summary(list(pieces.values()), self.count, ranges, _MOST_OF * span),
             streams=sum(1 for stream in self.queues.streams.values() if stream.works),
             main_stream=self._main_stream(),
+            beside_us=self._beside(),
             kernel_us=median(lengths),
             kinds=by_name(((one, None) for one in found), self.count, len(self.devices)),
             collectives=tuple(found),
@@ -149,6 +158,21 @@ class _Process:
         most = max(sums.values(), key=lambda of: sum(of.values()))
         stream = max(most, key=lambda name: most[name])
         return stream, most[stream] / (sum(most.values()) or 1.0)
+
+    def _beside(self) -> float:
+        """Return the time of a step in which several streams of a GPU work, the mean of the GPUs."""
+        time = 0.0
+        for device in self.devices:
+            streams = [[one.work for one in stream.works] for stream in self.gpus[device].streams.values()]
+            busy = (merged(sorted((work.start_us, work.end_us) for work in own)) for own in streams)
+            until = -inf
+            at_once: list[Interval] = []
+            for start, end in sorted(interval for own in busy for interval in own):
+                if start < until:
+                    at_once.append((start, min(until, end)))
+                until = max(until, end)
+            time += length(clipped(merged(at_once), self.bounds[0], self.bounds[-1]))
+        return time / self.count / len(self.devices)
 
     def _setting(self) -> frozenset[str]:
         ranges = {one.name for one in self.records.ranges}

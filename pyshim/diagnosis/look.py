@@ -113,16 +113,15 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
         if searches:
             sentence = f"{searches[0]} is a search of overlap tune, and holds no trace"
             raise OverlapError(sentence, f"its answer: overlap tune --resume {shlex.quote(searches[0])}", USAGE)
-        shown, more = cut(notes, _REASONS)
-        said = "; ".join([*shown, *([f"and {more:,} more"] if more else [])])
-        raise OverlapError(sentence, said or _RECORD, USAGE)
+        raise _none(sentence, found, notes)
     traces = {one.trace.path: one.trace for one in found}
     why: list[str] = []
     numbers = recordings(processes, traces, why)
     ranks, processes = _compared(processes, numbers)
     # Where a file is torn, what its last work was waited for is not in it.
     torn = {one.trace.path for one in found if one.trace.torn}
-    worst = max([one for one in processes if one.path not in torn] or processes, key=_to_gain)
+    known = [one for one in processes if not one.unread] or processes
+    worst = max([one for one in known if one.path not in torn] or known, key=_to_gain)
     found = [replace(one, processes=tuple(p for p in processes if p.path == one.trace.path)) for one in found]
     late = None
     if ranks and ranks.late():
@@ -136,6 +135,22 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
         notes.append(f"{about}: {reasons}; --full has a row for each")
     notes = list(dict.fromkeys(notes))
     return TraceAnswer(source, found, processes, worst, verdicts(worst, late), ranks, notes, len(peers))
+
+
+def _none(sentence: str, found: Sequence[TraceResult], notes: Sequence[str]) -> OverlapError:
+    """Return the error where nothing is left to look at: why, and what to do about it."""
+    shown, more = cut(list(dict.fromkeys(notes)), _REASONS)
+    own = sentence.partition(": ")[0]
+    shown = [said.removeprefix(f"{own}: ") for said in shown]
+    why = "; ".join([*shown, *([f"and {more:,} more"] if more else [])])
+    traces = [one.trace for one in found]
+    hint = _RECORD
+    if any(trace.left_out for trace in traces):
+        hint = "record the trace again, or copy it again if a copy was changed"
+    missing = [said for trace in traces for said in trace.missing if said in notes][:_REASONS]
+    if missing:  # these say how to record it
+        return OverlapError(sentence, "; ".join(missing), USAGE)
+    return OverlapError(f"{sentence}: {why}" if why else sentence, hint, USAGE)
 
 
 def _to_gain(one: ProcessResult) -> tuple[float, ...]:
@@ -172,8 +187,10 @@ def _compared(processes: Sequence[ProcessResult], numbers: Sequence[int]) -> tup
 def _read(path: str, steps: str | None, notes: list[str]) -> Iterator[TraceResult]:
     """Yield what a file says, or those of a folder and its subfolders; note what is passed over."""
     if os.path.isdir(path):
-        for file in files(path):
+        passed_over: list[str] = []
+        for file in files(path, passed_over):
             yield from _of_folder(file, steps, notes)
+        notes += (f"{sentence}: it was passed over" for sentence in passed_over)
         return
     shipped = _native.DEMO / f"{path}.json.gz"
     is_shipped = path in SHIPPED and not os.path.exists(path) and shipped.exists()
@@ -181,8 +198,8 @@ def _read(path: str, steps: str | None, notes: list[str]) -> Iterator[TraceResul
         one = find(str(shipped) if is_shipped else path, steps=steps)
     except OverlapError as error:
         error.status = USAGE
-        if not os.path.lexists(path):
-            error.hint = _nearby(path) or error.hint or _RECORD
+        if not error.hint and not os.path.lexists(path):
+            error.hint = _nearby(path) or _RECORD
         raise
     _note(one, notes)
     yield one

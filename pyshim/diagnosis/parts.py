@@ -46,11 +46,6 @@ def apart(*groups: Iterable[Part]) -> Iterator[Part]:
         yield from parts
 
 
-def plural(number: int, word: str, words: str = "") -> str:
-    """Return a number with its noun. words: the plural if it is not word + s."""
-    return f"{number:,} {word if number == 1 else words or word + 's'}"
-
-
 def cut(items: Sequence[Item], most: int) -> tuple[Sequence[Item], int]:
     """Return the first items, and how many more there are; a single item more is shown rather than counted."""
     return (items, 0) if len(items) <= most + 1 else (items[:most], len(items) - most)

@@ -16,6 +16,7 @@ from pyshim.profiles.record import LEGACY as LEGACY
 from pyshim.profiles.record import Trace
 
 NO_CALLS = "the trace has no calls of the host that launched its kernels"
+CLOCKS = "the trace has other clocks for the host than for the GPU"
 NEXT_TO_NOTHING = 0.02  # of a step
 TOGETHER = 0.6  # of the computation: the default policy raises no computing streams that carry more together
 
@@ -127,11 +128,15 @@ class ProcessResult(Waited):
     span_us: float
     told: bool  # when its work was ready
     untold: tuple[str, ...]  # sentences about what the trace does not say of it
+    waits: bool  # rows of waits are in the trace, as its profiler records them where it is asked to
+    events_untold: bool  # some of them do not say for which event
+    unread: str  # a clause about what could not be read, where that could change the answer
     shares: Shares  # mean of the GPUs
     gpus: dict[int, Shares]
     idle: Idle  # mean of the GPUs
     streams: int  # that ran anything
     main_stream: tuple[str, float]  # of the GPU with most work: the busiest, and its part of the work
+    beside_us: float  # in which work of several streams of a GPU ran
     kernel_us: float  # of a computation kernel, the median
     kinds: tuple[Kind, ...]  # of collectives
     collectives: tuple[CollectiveRun, ...] = field(repr=False)

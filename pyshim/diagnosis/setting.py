@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 TORCH, FSDP2, FSDP1, DDP, AMD, NCCL, MPI = "torch", "fsdp2", "fsdp1", "ddp", "amd", "nccl", "mpi"
+STEPPED = "torch.profiler's step()"  # a program of Python: its streams may be PyTorch's, or those of a library in CUDA
 # How ranges begin.
 _RANGES = {
     "nccl:": TORCH,
     "MPI_": MPI,
+    "ProfilerStep#": STEPPED,
     "Optimizer.": TORCH,
     "enumerate(DataLoader)": TORCH,
     "FSDP::": FSDP2,

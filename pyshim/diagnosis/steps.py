@@ -34,11 +34,12 @@ class Steps:
     source: str  # the ranges' name, # for its numbers
     on_gpu: bool
     bounds: tuple[float, ...]
+    closed: bool = False  # the last one only marks where the step before it ends
 
     @property
     def whole(self) -> tuple[float, ...]:
-        """Without the last of three or more: nobody knows when the next would have begun."""
-        return self.bounds[:-1] if len(self.bounds) > 3 else self.bounds
+        """Return the bounds without the last of three or more steps: when the next would have begun is not known."""
+        return self.bounds[:-1] if len(self.bounds) > (2 if self.closed else 3) else self.bounds
 
 
 class Finder:
@@ -79,10 +80,15 @@ def of_process(
     call, its start and its end."""
     finder = finders.get(process) or (next(iter(finders.values())) if len(finders) == 1 else None)
     steps = finder.find() if finder else None
-    if steps is None or steps.on_gpu:
+    return steps and in_time_of_gpu(steps, ran)
+
+
+def in_time_of_gpu(steps: Steps, ran: Iterable[tuple[float, float, float]]) -> Steps | None:
+    """Return steps in the GPU's time; None where no kernel tells it. ran: as in of_process()."""
+    if steps.on_gpu:
         return steps
     bounds = _on_gpu(steps.bounds, ran)
-    return Steps(steps.source, True, tuple(bounds)) if bounds else None
+    return Steps(steps.source, True, tuple(bounds), steps.closed) if bounds else None
 
 
 def main_part(kernels: Iterable[TracedLaunch], begin_us: float, end_us: float) -> Interval:

@@ -50,6 +50,8 @@ class Late(NamedTuple):
 
 def verdicts(one: ProcessResult, late: Late | None = None) -> list[Verdict]:
     """Return what holds, the most expensive first; at least one."""
+    if one.unread:
+        return [Verdict(NOT_KNOWN, 0.0, f"{one.unread}, so where the time goes is not known")]
     least = NEXT_TO_NOTHING * one.span_us
     found = [verdict for verdict in _candidates(one, late) if verdict.cost_us > least]
     # Where raising helps, no other verdict is an answer to whether it does.
@@ -69,7 +71,7 @@ def verdicts(one: ProcessResult, late: Late | None = None) -> list[Verdict]:
 
 def is_worth(one: ProcessResult) -> bool:
     """Whether raising streams is expected to save anything."""
-    return bool(one.raising) and one.saves_us > NEXT_TO_NOTHING * one.span_us
+    return not one.unread and bool(one.raising) and one.saves_us > NEXT_TO_NOTHING * one.span_us
 
 
 def _candidates(one: ProcessResult, late: Late | None) -> Iterator[Verdict]:
@@ -163,13 +165,18 @@ def _one_wave(one: ProcessResult) -> Verdict:
 
 
 def _is_alone(one: ProcessResult) -> bool:
-    """Whether all that counts runs on one stream."""
-    return one.main_stream[1] >= _ALONE and not (one.waited_us or one.unclaimed_us or one.shares.hidden_us)
+    """Whether all that counts runs on one stream, and none of it waits for another stream."""
+    waited_us = (
+        one.waited_us or one.unclaimed_us or one.one_wave_us or one.raised_us or sum(of.waited_us for of in one.major)
+    )
+    few = one.beside_us <= NEXT_TO_NOTHING * one.span_us
+    return one.main_stream[1] >= _ALONE and few and not (waited_us or one.shares.hidden_us)
 
 
 def _one_stream(one: ProcessResult, cost_us: float) -> Verdict:
     name, share = one.main_stream
-    text = f"{percent(share)} of the work is on stream {name}, and nothing runs beside it"
+    beside = f"next to nothing ({_share(one, one.beside_us)})" if one.beside_us else "nothing"
+    text = f"{percent(share)} of the work is on stream {name}, and {beside} runs beside it"
     if cost_us > NEXT_TO_NOTHING * one.span_us:
         text += f"; between its kernels the GPU is idle {_share(one, cost_us)}"
     return Verdict(ONE_STREAM, cost_us, text)
@@ -177,7 +184,47 @@ def _one_stream(one: ProcessResult, cost_us: float) -> Verdict:
 
 def _computation(one: ProcessResult) -> Verdict:
     time = one.shares.computation_us + one.shares.hidden_us
-    return Verdict(COMPUTATION, 0.0, f"it fills {_share(one, time)}, and little is held up")
+    return Verdict(COMPUTATION, 0.0, f"it fills {_share(one, time)}{_held_up(one)}")
+
+
+def _held_up(one: ProcessResult) -> str:
+    """Return the end of a sentence about what waits longest although no verdict says so, and why nothing is gained."""
+    least = "at least " if any(found.at_least for found in one.inversions) else ""
+    major = max(one.major, key=lambda share: share.waited_us, default=None)
+    found = []
+    if one.waited_us:
+        names = streams(dict.fromkeys(share.stream for share in one.minor))
+        wait, raised = ("waits", "it") if len(one.minor) == 1 else ("wait", "them")
+        why = f"raising {raised} would save next to nothing, because {why_not(one)}"
+        if not one.raising:
+            why = "they carry too much of the computation together to be raised"
+        found.append((one.waited_us, f"{names} {wait} {least}{part_of(one, one.waited_us)}, but {why}"))
+    if major:
+        waits = f"stream {major.stream} waits {part_of(one, min(major.waited_us, one.span_us))}"
+        why = f"has {percent(major.share)} of the computation, by blocks and threads: raising it may cost time"
+        found.append((major.waited_us, f"{waits}, but {why}"))
+    for time, why in (
+        (one.raised_us, "although it has the greater priority already"),
+        (
+            one.one_wave_us,
+            "behind kernels of one wave, which no priority shortens, but next to nothing is lost by that",
+        ),
+        (one.unclaimed_us, "behind other streams, and nothing is known to wait for it"),
+    ):
+        found.append((time, f"work waits {part_of(one, min(time, one.span_us))} {why}"))
+    time, said = max(found)
+    return f"; {said}" if time > NEXT_TO_NOTHING * one.span_us else ", and little is held up"
+
+
+def why_not(one: ProcessResult) -> str:
+    """Return why raising would save next to nothing, as a part of a sentence."""
+    if one.saves_us + one.moved_us > NEXT_TO_NOTHING * one.span_us:
+        return "the GPU and the streams in front have other work all the same"
+    if one.saves_us + one.still_us > NEXT_TO_NOTHING * one.span_us:
+        return "raised, it still waits until blocks in front end"
+    if one.as_before_us > NEXT_TO_NOTHING * one.span_us:
+        return "it waits behind streams that are raised as well"
+    return "nothing waits for it that long"
 
 
 def _unknown(one: ProcessResult) -> Iterator[Verdict]:

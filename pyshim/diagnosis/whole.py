@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from pyshim.diagnosis.answer import every
 from pyshim.diagnosis.look import TraceAnswer, member_name, names
-from pyshim.diagnosis.parts import Part, Prose, Table, apart, cut, plural
+from pyshim.diagnosis.parts import Part, Prose, Table, apart, cut
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
+from pyshim.diagnosis.verdict import why_not
 from pyshim.diagnosis.words import a_step, kernel_name, listed, milliseconds, percent, size
+from pyshim.profiles.counts import plural
 
 _ROWS = 12  # of a table
 
@@ -34,9 +36,10 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
         yield f"Shares are means of {len(one.gpus)} GPUs; --json has each."
     for major in one.major:
         share = percent(major.share)
+        too = ", too" if one.waited_us else ""
         yield (
-            f"Work on stream {major.stream} waited, too ({milliseconds(major.waited_us)} {step}). It has {share} of "
-            "the computation: raising it may cost time."
+            f"Work on stream {major.stream} waited{too} ({milliseconds(major.waited_us)} {step}). It has {share} of "
+            "the computation, by blocks and threads: raising it may cost time."
         )
     if one.minor and not one.raising:
         streams = listed(share.stream for share in one.minor)
@@ -49,7 +52,7 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
         if time > NEXT_TO_NOTHING * one.span_us:
             yield f"For {milliseconds(time)} {step}, work waited {what}."
     if one.raising and one.saves_us <= NEXT_TO_NOTHING * one.span_us < one.waited_us:
-        yield f"Raising would save next to nothing ({milliseconds(one.saves_us, one.span_us)} {step}): {_why_not(one)}."
+        yield f"Raising would save next to nothing ({milliseconds(one.saves_us, one.span_us)} {step}): {why_not(one)}."
     if one.still_us > NEXT_TO_NOTHING * one.span_us:
         yield f"Raised, work would still wait {milliseconds(one.still_us)} {step}, until blocks in front of it end."
     if one.moved_us > NEXT_TO_NOTHING * one.span_us:
@@ -59,16 +62,6 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
         )
     yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in one.untold)
     yield from answer.notes
-
-
-def _why_not(one: ProcessResult) -> str:
-    if one.saves_us + one.moved_us > NEXT_TO_NOTHING * one.span_us:
-        return "the GPU and the streams in front have other work all the same"
-    if one.saves_us + one.still_us > NEXT_TO_NOTHING * one.span_us:
-        return "raised, it still waits until blocks in front end"
-    if one.as_before_us > NEXT_TO_NOTHING * one.span_us:
-        return "it waits behind streams that are raised as well"
-    return "nothing waits for it that long"
 
 
 def _collectives(one: ProcessResult) -> Iterator[Part]:
@@ -107,6 +100,12 @@ def _inversions(one: ProcessResult) -> Iterator[Part]:
         yield Table(("kernel", "count", "waits", "on", "waited for by", "behind"), shown, (0, 3, 4, 5), above=True)
     if more:
         yield Prose(f"... and {more:,} more (--json lists all)")
+    together = sum(found.waited_us for found in one.inversions)
+    if together > one.waited_us + 0.5:  # the last digit of the table
+        yield Prose(
+            f"These waits add up to {milliseconds(together)}. Some overlap in time: for {milliseconds(one.waited_us)} "
+            f"{a_step(one)} there is at least one."
+        )
 
 
 def _processes(answer: TraceAnswer) -> Iterator[Part]:

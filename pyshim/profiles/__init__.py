@@ -9,6 +9,7 @@ import zlib
 
 from pyshim.errors import OverlapError
 from pyshim.profiles.store import StoredTrace
+from pyshim.profiles.unreadable import unreadable
 
 _MAGIC = b"SQLite format 3\0"
 _HEAD = 1 << 16
@@ -77,7 +78,7 @@ def _head(path: str) -> bytes:
         with open(path, "rb") as file:
             data = file.read(_HEAD)
     except OSError as error:
-        raise OverlapError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise unreadable(path, error) from error
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:

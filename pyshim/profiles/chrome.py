@@ -27,10 +27,13 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any
 
-from pyshim.errors import OverlapError
 from pyshim.profiles import jax
+from pyshim.profiles.chrome_file import HIP_FIELDS, MEMORY, SORTS, SYNC, ChromeFile
+from pyshim.profiles.counts import plural
 from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
+    COPY,
+    KERNEL,
     Activity,
     Call,
     Collective,
@@ -43,22 +46,14 @@ from pyshim.profiles.record import (
     priority,
 )
 from pyshim.profiles.store import Store, StoredTrace
-from pyshim.profiles.window import Broken, Torn, Window, line_of
+from pyshim.profiles.unreadable import unreadable
+from pyshim.profiles.window import Window, line_of
 
-# Of what the file says beside its events: what is kept.
-_FIELDS = ("deviceProperties", "distributedInfo", "host_name")
-_HIP_FIELDS = ("roctracer_version", "rocprofiler-sdk_version", "hip_runtime_version", "hip_driver_version")
-_SMALL = 1 << 23  # characters: of a smaller file, every event is decoded
-_KEYS = "ph|cat|name|pid|tid|ts|dur|id|args|s|bp"
-_BOUNDARY = rf'\}}\s*,\s*(?=\{{\s*"(?:{_KEYS})"\s*:)'
-_LAST = r'\}\s*\]\s*(?=\}\s*\Z|,\s*"|\Z)'
-
-_MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones
 _LARGEST = 1 << 63  # of any number of a launch
 _SPANS = {"user_annotation": False, "gpu_user_annotation": True}
-_SYNC, _OPERATOR = "cuda_sync", "cpu_op"
-_KNOWN = frozenset(("kernel", *_MEMORY, *_SPANS, _SYNC, "cuda_runtime", "cuda_driver", "runtime"))
+_OPERATOR = "cpu_op"
+_KNOWN = frozenset(("kernel", *MEMORY, *_SPANS, SYNC, "cuda_runtime", "cuda_driver", "runtime"))
 _STREAM_WAITS, _HOST_WAITS = "Stream Wait Event", ("Stream Sync", "Event Sync")
 _ROW = re.compile(r"stream \d+, device (\d{1,6}) \((.*)\)")
 # c10's names of types, as in torch/csrc/distributed/c10d/ParamCommsUtils.hpp
@@ -70,111 +65,43 @@ _BYTES_OF = {
 }
 
 
-class ChromeFile:
-    """The trace event format: an object with `traceEvents`, or the bare array of events.
-
-    fields: what the object says beside its events, of what we ask for, complete once events() has come to its end;
-    torn: how it ends instead, None where it is whole; broken: how many events are no JSON; first_broken: the place of
-    the first of them in the file.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.fields: dict[str, Any] = {}
-        self.torn: str | None = None
-        self.broken = 0
-        self.first_broken = 0
-        self._read_on: Callable[[Window], bool] | None = None
-
-    def events(self, read_on: Callable[[Window], bool] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the events of the file. Raises OSError.
-
-        read_on: takes over after the first part of a large file, reads further events out of the window itself, and
-        returns False at one that it leaves to us."""
-        self.fields, self.torn, self.broken = {}, None, 0
-        self._read_on = read_on
-        with open(self.path, "rb") as file:
-            window = Window(file)
-            try:
-                yield from self._document(window)
-            except Torn as torn:
-                self.torn = str(torn)
-            except Broken:
-                self.torn = f"it is no JSON in line {line_of(self.path, window.place):,}"
-
-    def _document(self, window: Window) -> Iterator[dict[str, Any]]:
-        if window.take("["):
-            yield from self._array(window)
-            return
-        window.expect("{")
-        while not window.take("}"):
-            key = window.value()
-            window.expect(":")
-            if key == "traceEvents" and window.take("["):
-                yield from self._array(window)
-            else:
-                value = window.value()
-                if key in _FIELDS or key in _HIP_FIELDS:
-                    self.fields[str(key)] = value
-
-    def _array(self, window: Window) -> Iterator[dict[str, Any]]:
-        decoded = 0
-        while not window.take("]"):
-            if self._read_on and decoded > _SMALL and self._read_on(window):
-                continue
-            before = window.at
-            try:
-                event = window.value()
-            except Broken:
-                self._skip(window)
-                continue
-            decoded += max(0, window.at - before)
-            if isinstance(event, dict):
-                yield event
-
-    def _skip(self, window: Window) -> None:
-        """Go behind an event that is no JSON."""
-        self.first_broken = self.first_broken or window.place
-        boundary = re.compile(_BOUNDARY)
-        while True:
-            found = boundary.search(window.text, window.at)
-            if found:
-                break
-            if not window.more():
-                # Nothing follows; but the array's end may.
-                found = re.compile(_LAST).search(window.text, window.at)
-                if not found:
-                    raise Torn(window.ending)
-                self.broken += 1
-                window.at = window.text.index("]", found.start())
-                return
-        self.broken += 1
-        window.at = found.end()
-
-
 class _ChromeTrace(StoredTrace):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._timeless = 0  # events
+        self._first_timeless = 0  # its place
 
     def read(self, store: Store) -> None:
         self.warnings, self.missing = [], []
-        self._timeless = 0
+        self.left_out.clear()
+        self._timeless = self._first_timeless = 0
         file = ChromeFile(self.path)
         try:
             for event in file.events(self._reader(store)):
+                before = self._timeless
                 for one in self._records(event):
                     store.add(one)
+                if self._timeless and not before:
+                    self._first_timeless = file.place
+            self._note_left_out(file)
         except OSError as error:
-            raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
+            raise unreadable(self.path, error) from error
         self.ending = file.torn or ""
-        if file.broken:
-            which = "1 event is" if file.broken == 1 else f"{file.broken:,} events are"
-            where = f"{'the first ' if file.broken > 1 else ''}in line {line_of(self.path, file.first_broken):,}"
-            self.warnings.append(f"{self.path}: {which} no JSON ({where}), and left out")
-        if self._timeless:
-            self.warnings.append(f"{self.path}: {self._timeless:,} events have times of no clock, and were left out")
         self._know(file.fields)
+
+    def _note_left_out(self, file: ChromeFile) -> None:
+        """Say which events were left out, and where the first of them is. Raises OSError."""
+        self.left_out += file.of_use
+        for count, one, more, said, place in (
+            (file.broken, "event is", "events are", "no JSON ({}), and left out", file.first_broken),
+            (self._timeless, "event has", "events have", "no usable time ({}): left out", self._first_timeless),
+        ):
+            if not count:
+                continue
+            line = f"line {line_of(self.path, place):,}"
+            self.first_left_out = self.first_left_out or line
+            where = f"{'the first ' if count > 1 else ''}in {line}"
+            self.warnings.append(f"{self.path}: {plural(count, one, more)} {said.format(where)}")
 
     def _reader(self, store: Store) -> Callable[[Window], bool] | None:
         """Return what reads the events of a large file faster."""
@@ -187,14 +114,19 @@ class _ChromeTrace(StoredTrace):
         """Keep the fields of the file beside its events."""
 
     def _when(self, event: Mapping[str, Any]) -> tuple[float, float] | None:
-        """Return start and end; None for what has neither."""
+        """Return start and end; None, and count it, where one of them is no time of a clock."""
         try:
             start, length = float(event["ts"]), float(event.get("dur", 0))
+            if abs(start) < _LATEST and 0 <= length < _LATEST:
+                return start, start + length
         except (KeyError, TypeError, ValueError, OverflowError):
-            return None
-        if abs(start) < _LATEST and 0 <= length < _LATEST:
-            return start, start + length
+            pass
         self._timeless += 1
+        category = str(event.get("cat", "")).lower()
+        is_of_xla = "kernel_details" in _mapping(event.get("args"))
+        sort = KERNEL if is_of_xla else SORTS.get(category)
+        if sort:
+            self.leave_out(sort, str(event.get("name", "")))
         return None
 
 
@@ -210,6 +142,8 @@ class KinetoTrace(_ChromeTrace):
         "with torch.profiler.profile(experimental_config=config) as profiler:",
         '    ctypes.CDLL("libcupti.so.13").cuptiActivityEnable(36)  # from CUDA 12.9 on; 13: its major version',
     )
+    records_events = "from CUDA 12.9 on, torch.profiler records for which events streams wait after one call of CUPTI"
+    records_events_code = records_code[1:]
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -222,13 +156,15 @@ class KinetoTrace(_ChromeTrace):
         if self._xla.devices:
             self.kind = "jax"
             self.records_calls, self.records_waits, self.records_code = jax.RECORDS_CALLS, "", ()
+            self.records_events, self.records_events_code = "", ()
             self.gpus = {**{device: TracedGpu("") for device in self._xla.devices}, **self.gpus}
         self.python = self.python or any(_is_of_torch(form) for form in store.works.forms)
         calls = [form.name for form in store.calls.forms]
-        if self.kind == "pytorch" and self.python and not store.works.forms:
+        had_work = any(sort in (KERNEL, COPY) for sort, _ in self.left_out)
+        if self.kind == "pytorch" and self.python and not store.works.forms and not had_work:
             self.missing.append(
-                f"{self.path} has operators and nothing of a GPU: PyTorch saw no GPU (torch.cuda.is_available() says "
-                f"whether it does), or what the GPU did was not recorded: {self.records_calls}"
+                f"{self.path} is of PyTorch and has nothing of a GPU: PyTorch saw no GPU (torch.cuda.is_available() "
+                f"says whether it does), or what the GPU did was not recorded: {self.records_calls}"
             )
         if store.works.forms and not calls:
             self.missing.append(f"{self.path} has no calls that launched its work: {self.records_calls}")
@@ -266,13 +202,13 @@ class KinetoTrace(_ChromeTrace):
         name = sys.intern(str(event.get("name", "")))  # a trace repeats few names
         if category == "kernel":
             yield _kernel(event, name, *when)
-        elif category in _MEMORY:
+        elif category in MEMORY:
             yield MemoryOperation(*_place(event), *when, _rank(event), _correlation(event))
         elif category in _SPANS:
             process = _rank(event) if _SPANS[category] else self.process(event)
             yield NamedRange(name, *when, _SPANS[category], process)
         elif correlation := _correlation(event):
-            if category != _SYNC:
+            if category != SYNC:
                 yield Call(name, *when, correlation, self.process(event))
             elif name == _STREAM_WAITS or name in _HOST_WAITS:
                 yield _wait(event, name, *when, correlation)
@@ -293,9 +229,11 @@ class KinetoTrace(_ChromeTrace):
 
     def _know(self, fields: Mapping[str, Any]) -> None:
         distributed = _mapping(fields.get("distributedInfo"))
+        # Of torch.distributed, also where no operators were recorded.
+        self.python = self.python or "backend" in distributed
         self.rank, self.world_size = (_integer(distributed.get(name)) for name in ("rank", "world_size"))
         self.host = str(fields.get("host_name") or "")
-        self.hip = any(name in fields for name in _HIP_FIELDS)
+        self.hip = any(name in fields for name in HIP_FIELDS)
         devices = fields.get("deviceProperties")
         for device in map(_mapping, devices if isinstance(devices, list) else ()):
             index, name = _integer(device.get("id")), device.get("name")
@@ -325,8 +263,10 @@ class SimulatedTrace(KinetoTrace):
 
 
 def _is_of_torch(form: object) -> bool:
-    """Not by ProfilerStep: any program can run under torch.profiler."""
-    return isinstance(form, TracedLaunch) and ("at::native" in form.kernel or "_ZN2at6native" in form.kernel)
+    """Not by ProfilerStep: a library in CUDA that Python calls runs under torch.profiler, too, as demo-stencil did."""
+    if not isinstance(form, TracedLaunch):
+        return False
+    return form.collective is not None or "at::native" in form.kernel or "_ZN2at6native" in form.kernel
 
 
 def _kernel(event: Mapping[str, Any], kernel: str, start_us: float, end_us: float) -> TracedLaunch:

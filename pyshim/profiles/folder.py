@@ -7,20 +7,27 @@ import re
 from pathlib import Path
 
 from pyshim.errors import USAGE, OverlapError
+from pyshim.profiles.unreadable import unreadable
 
 _DEEPEST = 3  # folders below the one that is named: run/node/rank
 _MOST = 10_000  # files
 
 
-def files(path: str) -> list[str]:
-    """Return all files of a folder. Raises OverlapError."""
+def files(path: str, passed_over: list[str]) -> list[str]:
+    """Return all files of a folder. Raises OverlapError where it cannot be read.
+
+    passed_over: gets a sentence for each subfolder that cannot be read."""
     found: list[str] = []
     top = len(Path(path).parts)
 
-    def fail(error: OSError) -> None:
-        raise OverlapError(f"{error.filename or path} cannot be read: {error.strerror or error}", None, USAGE)
+    def note(error: OSError) -> None:
+        folder = error.filename or path
+        unread = unreadable(folder, error)
+        if Path(folder) == Path(path):
+            raise unread
+        passed_over.append(unread.sentence)
 
-    for folder, names, own in os.walk(path, onerror=fail):
+    for folder, names, own in os.walk(path, onerror=note):
         names[:] = [name for name in names if not name.startswith(".")]
         if len(Path(folder).parts) - top >= _DEEPEST:
             names.clear()

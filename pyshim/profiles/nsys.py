@@ -21,6 +21,10 @@ from typing import Any
 from pyshim.errors import OverlapError
 from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
+    CALL,
+    COPY,
+    KERNEL,
+    WAIT,
     Activity,
     Call,
     MemoryOperation,
@@ -77,6 +81,7 @@ class NsysTrace(StoredTrace):
 
     def read(self, store: Store) -> None:
         self.warnings, self.missing = [], []
+        self.left_out.clear()
         self.ending = "it is shorter than it says" if _is_torn(self.path) else ""
         with self._tables() as tables:
             if not tables.names & _SIGNS:
@@ -88,6 +93,7 @@ class NsysTrace(StoredTrace):
             for read in (self._kernels, self._copies, self._ranges, self._calls, self._waits):
                 for one in read(tables):
                     store.add(one)
+            self._leave_out(tables)
             self.missing += self._missing(tables)
 
     @contextmanager
@@ -190,6 +196,17 @@ class NsysTrace(StoredTrace):
                 process=process,
                 correlation=correlation,
             )
+
+    def _leave_out(self, tables: _Tables) -> None:
+        """Count what has no usable time, by the names that the kernels have that were read."""
+        strings = tables.strings(KERNELS, _KERNEL_COLUMNS[5:8])
+        for row in tables.rows(KERNELS, _KERNEL_COLUMNS[5:8], f"NOT ({_ENDED})"):
+            self.leave_out(KERNEL, next((strings[name] for name in row if name in strings), ""))
+        for sort, names in ((COPY, _MEMORY), (CALL, (_CALLS,)), (WAIT, (_SYNCHRONIZATIONS,))):
+            for table in names:
+                for _ in tables.rows(table, ("start",), f"NOT ({_ENDED})"):
+                    self.leave_out(sort)
+        self.note_left_out()
 
     def _copies(self, tables: _Tables) -> Iterator[MemoryOperation]:
         for table in _MEMORY:

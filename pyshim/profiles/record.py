@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple, Union
 
+from pyshim.profiles.counts import plural
+
+KERNEL, COPY, CALL, WAIT = "kernel", "copy", "call", "wait"  # sorts of records without which an answer may be wrong
 LEGACY = "7"  # CUPTI's number of a first context's default stream, as in every trace of kineto and nsys that we saw
 
 
@@ -106,6 +110,8 @@ class Trace(ABC):
     records_calls = ""  # how its profiler records the calls that launch; "": it cannot
     records_waits = ""  # how it records what streams and the host wait for
     records_code: tuple[str, ...] = ()  # the lines of a program that record all of it
+    records_events = ""  # how it records for which events streams wait, where it has recorded that they wait
+    records_events_code: tuple[str, ...] = ()
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -119,7 +125,20 @@ class Trace(ABC):
         self.hip = False  # of an AMD GPU
         self.warnings: list[str] = []  # sentences
         self.missing: list[str] = []  # sentences about what was not recorded
+        self.left_out: Counter[tuple[str, str]] = Counter()  # records of no usable time, by sort (below) and name
+        self.first_left_out = ""  # where the first of them is: line 24
         self.ending = ""  # of a file that is torn: how it ends, as "it ends in the middle"
+
+    def leave_out(self, sort: str, name: str = "") -> None:
+        """Count a record that has no usable time."""
+        self.left_out[sort, name] += 1
+
+    def note_left_out(self) -> None:
+        """Say how many records have no usable time."""
+        number = sum(self.left_out.values())
+        if number:
+            said = plural(number, "record has", "records have")
+            self.warnings.append(f"{self.path}: {said} no usable time: left out")
 
     @property
     def torn(self) -> bool:

@@ -17,16 +17,27 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from pyshim.errors import OverlapError
 from pyshim.profiles.kernel_names import is_communication
-from pyshim.profiles.record import Activity, Call, MemoryOperation, NamedRange, TracedGpu, TracedLaunch
+from pyshim.profiles.record import (
+    CALL,
+    COPY,
+    KERNEL,
+    Activity,
+    Call,
+    MemoryOperation,
+    NamedRange,
+    TracedGpu,
+    TracedLaunch,
+)
 from pyshim.profiles.store import Store, StoredTrace
+from pyshim.profiles.unreadable import unreadable
 from pyshim.profiles.window import Broken, Torn, Window, line_of
 
 TOOL = "rocprofiler-sdk-tool"
 _GPU = 2  # rocprofiler_agent_type_t
 _NULL_STREAM = "0"
 _LARGEST = 1 << 63
+_SORTS = {"kernel_dispatch": KERNEL, "memory_copy": COPY, "hip_api": CALL}
 
 
 class RocprofTrace(StoredTrace):
@@ -40,17 +51,19 @@ class RocprofTrace(StoredTrace):
 
     def read(self, store: Store) -> None:
         self.warnings, self.missing, self.ending, self._counts = [], [], "", {}
+        self.left_out.clear()
         try:
             with open(self.path, "rb") as file:
                 window = Window(file)
                 ending = self._document(window, store)
                 place = window.place
         except OSError as error:
-            raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
+            raise unreadable(self.path, error) from error
         if ending is not None:
             self.ending = ending or f"it is no JSON in line {line_of(self.path, place):,}"
         self.python = any(isinstance(form, TracedLaunch) and "at::native" in form.kernel for form in store.works.forms)
         self._say_what_is_missing()
+        self.note_left_out()
 
     def is_default_stream(self, process: int | None, device: int, stream: str) -> bool:
         return stream == _NULL_STREAM
@@ -165,6 +178,8 @@ class _Process:
         for one in self._list():
             times = _times(one)
             self._counts[kind] = self._counts.get(kind, 0) + 1
+            if read and not times and kind in _SORTS:
+                self._trace.leave_out(_SORTS[kind], self._kernel_of(one)[0] if kind == "kernel_dispatch" else "")
             record = read(one, *times) if read and times else None
             if record is not None:
                 self._store.add(record)
@@ -176,7 +191,7 @@ class _Process:
 
     def _dispatch(self, one: dict[str, Any], start_us: float, end_us: float) -> Activity:
         place = _mapping(one.get("dispatch_info"))
-        kernel, registers = self._kernels.get(_integer(place.get("kernel_id")) or 0, ("", None))
+        kernel, registers = self._kernel_of(one)
         grid, block = (_sizes(place.get(f"{what}_size")) for what in ("grid", "workgroup"))
         blocks = threads = None
         if block:
@@ -195,6 +210,10 @@ class _Process:
             process=self._number,
             correlation=_correlation(one),
         )
+
+    def _kernel_of(self, one: dict[str, Any]) -> tuple[str, int | None]:
+        number = _integer(_mapping(one.get("dispatch_info")).get("kernel_id"))
+        return self._kernels.get(number or 0, ("", None))
 
     def _copy(self, one: dict[str, Any], start_us: float, end_us: float) -> Activity:
         agents = [_handle(one.get(f"{which}_agent_id")) for which in ("dst", "src")]

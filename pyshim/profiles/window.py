@@ -24,6 +24,7 @@ _SPACE = re.compile(r"[\s,]*")
 # As C prints a float that is none; Kineto has let it through ("blocks per SM", with a GPU that it does not know).
 _NO_NUMBER = re.compile(r"-?(inf|nan)\b", re.IGNORECASE)
 _TEXT_OR_NONE = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))|-?(?:inf|nan)\b', re.IGNORECASE | re.DOTALL)
+_NONE = {3: '"" ', 4: '""  '}  # as long, so that places stay those of the file
 decode = json.JSONDecoder(strict=False).raw_decode
 
 
@@ -78,8 +79,8 @@ class Window:
                 if _NO_NUMBER.match(self.text, error.pos):
                     # All of the window at once: it is copied, and a trace may have millions of them.
                     left = self.text[self.at :]
-                    self.text = _TEXT_OR_NONE.sub(lambda found: found[1] or "null", left)
-                    self._dropped += self.at + len(left) - len(self.text)
+                    self.text = _TEXT_OR_NONE.sub(lambda found: found[1] or _NONE[len(found[0])], left)
+                    self._dropped += self.at
                     self.at = 0
                     if self.text == left:
                         raise Broken from None

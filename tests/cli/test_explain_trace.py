@@ -54,6 +54,12 @@ def halo(count: int = 5, start: float = 70.0, stream: int = 20, size: int = 1, p
     return steps(Program(), one, count)
 
 
+def no_torch(path: Path) -> None:
+    """Leave in a trace nothing of PyTorch."""
+    text = path.read_text().replace('"cpu_op"', '"other"').replace('"backend"', '"other"')
+    path.write_text(text.replace("ProfilerStep#", "step "))
+
+
 def lines(overlap, *arguments, said: str = "", **more) -> list[str]:
     done = overlap("explain", *map(str, arguments), **more)
     assert (done.returncode, done.stderr) == (0, said), done.stderr
@@ -100,7 +106,7 @@ def test_the_trace_that_readme_asks_about(overlap, library):
         ],
         "next": [
             "overlap-run PROGRAM does it by default (these streams carry 0.5 % of the computation together; the "
-            "limit is 60 %), or write it"
+            "limit is 60 %), or write it, in PyTorch as torch.cuda.Stream(priority=-1)"
         ],
         "write": CUDA,
     }
@@ -222,7 +228,7 @@ def test_a_stream_in_front_with_a_priority_is_to_be_lowered(overlap, library, tm
     given = {15: front, 20: waiting}
     program.kernels = [one._replace(priority=given.get(one.stream, one.priority)) for one in program.kernels]
     path = program.kineto(tmp_path / "trace.json")
-    path.write_text(path.read_text().replace('"cpu_op"', '"other"'))
+    no_torch(path)
     lower = "cudaStreamCreateWithPriority(&front, flags, least);  // for stream 15, in front"
     assert told(overlap, path)["write"] == [*CUDA, lower]
 
@@ -237,6 +243,13 @@ def test_the_lines_that_an_author_writes(overlap, library, tmp_path):
     by_the_host = steps(Program(), by_host).kineto(tmp_path / "host.json")
     assert told(overlap, by_the_host)["write"][1] == "with torch.cuda.stream(stream): ...  # the work that waits"
     path.write_text(path.read_text().replace('"cpu_op"', '"other"'))
+    assert told(overlap, path)["write"][0].startswith("stream = torch."), "it has torch.distributed"
+    path.write_text(path.read_text().replace('"backend"', '"other"'))
+    found = told(overlap, path)
+    assert found["write"] == CUDA, "torch.profiler alone may trace a library in CUDA"
+    assert found["next"][0].startswith(BY_DEFAULT), "its steps are Python's, and it communicates"
+    assert found["next"][0].endswith("or write it, in PyTorch as torch.cuda.Stream(priority=-1)")
+    no_torch(path)
     assert told(overlap, path)["write"] == CUDA
     path.write_text(path.read_text().replace("NVIDIA H200", "AMD Instinct MI300X"))
     amd = told(overlap, path)
@@ -366,9 +379,9 @@ def test_a_rank_whose_trace_is_whole_counts_whatever_else_is_said_of_it(overlap,
     halo(start=40.0).kineto(tmp_path / "rank0.json")
     whole = halo().kineto(tmp_path / "rank1.json")
     events = json.loads(whole.read_text())
-    events["traceEvents"].append({"ph": "X", "cat": "kernel", "name": "k", "ts": 1e300, "dur": 1})
+    events["traceEvents"].append({"ph": "X", "cat": "kernel", "name": boundary(0, 1).name, "ts": 1e300, "dur": 1})
     whole.write_text(json.dumps(events))
-    note = f"overlap: {whole}: 1 events have times of no clock, and were left out\n"
+    note = f"overlap: {whole}: 1 event has no usable time (in line 1): left out\n"
     note += TWICE.format("rank1.json")
     assert told(overlap, tmp_path, said=note)["step"][0].startswith("rank1.json: ")
 
@@ -385,6 +398,8 @@ def test_what_is_waited_for_only_shortly_is_not_blamed_on_the_kernel_in_front(ov
     found = told(overlap, path)
     assert not found["verdict"][0].startswith("yes") and "write" not in found
     assert "is queued, ready to run, for 0.498 ms a step" in found["behind"][0]
+    why = "; raised, it would save next to nothing: nothing waits for it that long"
+    assert found["verdict"][0].startswith("no: computation") != found["behind"][0].endswith(why), found
     said = " ".join(lines(overlap, path, "--full"))
     assert "Raising would save next to nothing (0.010 of 1.000 ms a step): nothing waits for it that long." in said
 

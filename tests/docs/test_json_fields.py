@@ -59,7 +59,8 @@ FIELDS = {
         processes[].waited_us processes[].saves_us processes[].moved_us processes[].as_before_us
         processes[].saves_at_most processes[].still_us
         processes[].minor[].* processes[].major[].* processes[].one_wave_us processes[].one_wave_lost_us
-        processes[].one_wave_kernel
+        processes[].one_wave_kernel processes[].beside_us processes[].unread processes[].waits
+        processes[].events_untold
         processes[].raised_us processes[].unclaimed_us processes[].unclaimed_one_wave_us processes[].refuted_us
         processes[].idle_us processes[].communication_us processes[].hidden_us processes[].faults[]
         processes[].has_priorities processes[].kernels[].* ranks ?ranks.shared_us ?ranks.waiting_us

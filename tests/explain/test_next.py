@@ -55,7 +55,8 @@ def test_commands_are_those_of_the_launcher(of_steps: Any, explained: Any, tmp_p
     job = tmp_path / "job"
     job.mkdir()
     for rank in (0, 1):
-        trace(job / f"rank{rank}.json", raised, marks=False, rank=rank)
+        path = trace(job / f"rank{rank}.json", raised, marks=False, rank=rank)
+        path.write_text(path.read_text().replace('"backend": "nccl"', '"backends": 0'))  # of torch.distributed
     assert explained(job)["next"].startswith("mpirun ... overlap-run ./program does it by default ")
 
 
@@ -114,3 +115,31 @@ def test_gain_and_ceiling_are_of_one_unit(of_steps: Any) -> None:
     assert number, text
     assert float(number[1]) == pytest.approx(100 * process["saves_us"] / LENGTH, abs=0.6)
     assert float(number[2]) == pytest.approx(100 * process["waited_us"] / LENGTH, abs=0.6)
+
+
+@pytest.mark.parametrize("events", ["told", "untold"])
+def test_what_the_trace_has_is_not_to_be_recorded_again(
+    overlap: Any, library: Any, tmp_path: Path, events: str
+) -> None:
+    """Waits are in it: at most the call that tells for which events is missing."""
+
+    def step(one: Step) -> None:
+        one.kernel("gemm", 0, 1, called=-20)
+        number = one.call("cudaStreamSynchronize", 25, 900)
+        one._add("cuda_sync", "Stream Sync", 26, 898, 0, 7, stream=7, correlation=number, device=0)
+        one.kernel("late", 900, 1, stream=20, called=-15)
+        if events == "untold":
+            one.wait(20, 300)
+
+    done = overlap("explain", str(trace(tmp_path / "trace.json", step)))
+    said = " ".join(done.stdout.split())
+    assert said.startswith("not known: "), said
+    assert "enable_cuda_sync_events" not in said
+    assert ("cuptiActivityEnable(36)" in said) == (events == "untold")
+    assert ("this is all that a trace of torch.profiler can say: overlap tune -- " in said) == (events == "told")
+
+
+def test_clocks_that_differ_are_no_missing_calls(overlap: Any, library: Any, tmp_path: Path) -> None:
+    path = trace(tmp_path / "trace.json", lambda one: one.kernel("gemm", -5e6, 900, called=1.0), marks=False)
+    said = " ".join(overlap("explain", str(path)).stdout.split())
+    assert "ProfilerActivity" not in said and "the trace has no calls" not in said, said

@@ -11,7 +11,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from pyshim.profiles import chrome
+from pyshim.profiles import chrome_file
 from tests.fuzz.saying import ask, check_html
 from tests.traces.large import write
 from tests.traces.made import GEMM, K, kineto, kineto_events, nsys, step
@@ -99,7 +99,7 @@ def read(data: bytes, file: str) -> bool:
     """Whether there is an answer. file: where to write the data."""
     Path(file).write_bytes(data)
     way = zlib.crc32(data) % 3  # each is slow, and the same input goes the same way again
-    before, chrome._SMALL = chrome._SMALL, -1 if zlib.crc32(data) & 8 else 1 << 23
+    before, chrome_file._SMALL = chrome_file._SMALL, -1 if zlib.crc32(data) & 8 else 1 << 23
     try:
         if way == 0:
             return ask("explain", file, "--json").status == 0
@@ -110,4 +110,4 @@ def read(data: bytes, file: str) -> bool:
             check_html(said.out)
         return said.status == 0
     finally:
-        chrome._SMALL = before
+        chrome_file._SMALL = before

@@ -111,13 +111,17 @@ def test_clocks_that_differ_are_said(tmp_path):
 
 
 def test_torch_without_operators(tmp_path):
-    """By its kernels; the steps of torch.profiler are in traces of programs of CUDA that ran under it, too."""
+    """By its kernels, or by torch.distributed; libraries in CUDA that Python calls have torch.profiler's steps, too."""
     kernel = K("void at::native::vectorized_elementwise_kernel<4>(int)", 100.0, 5.0)
-    for number, (kernels, steps, torch) in enumerate(
-        (([kernel], [], True), ([K(GEMM, 100.0, 5.0)], [(1, 90.0, 50.0)], False))
+    for number, (kernels, steps, rank, torch) in enumerate(
+        (
+            ([kernel], [], None, True),
+            ([K(GEMM, 100.0, 5.0)], [(1, 90.0, 50.0)], 0, True),
+            ([K(GEMM, 100.0, 5.0)], [(1, 90.0, 50.0)], None, False),
+        )
     ):
         events = [event for event in kineto_events(kernels, steps) if event.get("cat") != "cpu_op"]
-        trace, _ = read(kineto(tmp_path / f"{number}.json", events))
+        trace, _ = read(kineto(tmp_path / f"{number}.json", events, rank))
         assert trace.python is torch
 
 

@@ -18,7 +18,7 @@ from made_waits import Program, boundary, collective, copy, interior
 from pyshim.diagnosis import chosen
 from pyshim.diagnosis.chosen import load
 from pyshim.errors import OverlapError
-from pyshim.profiles import chrome, open_trace, rows, window
+from pyshim.profiles import chrome_file, open_trace, rows, window
 from pyshim.profiles.record import Activity, Trace
 
 DATA = Path(__file__).with_name("data")
@@ -29,7 +29,7 @@ def both(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Activity], T
     """What the decoder reads, which is what is read without it."""
     read: list[tuple[list[Activity], object]] = []
     for small in (1 << 60, -1):
-        monkeypatch.setattr(chrome, "_SMALL", small)
+        monkeypatch.setattr(chrome_file, "_SMALL", small)
         trace = open_trace(str(path))
         records = list(trace.activity())
         read.append((records, (trace.ending, trace.gpus, trace.rank, trace.warnings)))
@@ -121,7 +121,7 @@ def test_what_it_gives_to_the_decoder(tmp_path, monkeypatch):
     path = write(tmp_path / "large.json.gz", 4, 500)
     decoded: list[str] = []
     plain = rows.decode
-    monkeypatch.setattr(chrome, "_SMALL", 1)
+    monkeypatch.setattr(chrome_file, "_SMALL", 1)
     monkeypatch.setattr(rows, "decode", lambda text, at: decoded.append("form") or plain(text, at))
     monkeypatch.setattr(window, "decode", lambda text, at: decoded.append("event") or plain(text, at))
     records = list(open_trace(str(path)).activity())
@@ -197,6 +197,34 @@ def test_the_answer_is_of_these_steps(tmp_path, overlap):
     assert said["span_us"] == pytest.approx(1000)
 
 
+@pytest.mark.parametrize("form", ["kineto", "nsys"])
+@pytest.mark.parametrize("host_steps", [False, True])
+@pytest.mark.parametrize("asked", ["2", "3-4", "8", "8-9"])
+def test_a_chosen_step_lasts_until_the_next_begins(tmp_path, overlap, form, host_steps, asked):
+    """It ends in idle time, which belongs to it: the host waits, and the next step begins later."""
+    path = getattr(program(9), form)(tmp_path / "trace")
+    if host_steps and form == "kineto":
+        path.write_text(path.read_text().replace("gpu_user_annotation", "user_annotation"))
+    (whole,) = json.loads(overlap("explain", str(path), "--json").stdout)["processes"]
+    done = overlap("explain", str(path), "--steps", asked, "--json")
+    (said,) = json.loads(done.stdout)["processes"]
+    assert said["span_us"] == pytest.approx(1000, abs=1)
+    assert said["shares"] == pytest.approx(whole["shares"], abs=1) and said["saves_us"] == pytest.approx(
+        whole["saves_us"], abs=1
+    )
+    assert said["idle"]["host_us"] == pytest.approx(whole["idle"]["host_us"], abs=5)
+    assert said["count"] == {"2": 1, "3-4": 2, "8": 1, "8-9": 1}[asked]
+    assert ("it is left out" in done.stderr) == (asked == "8-9")
+
+
+def test_the_last_step_of_a_trace_ends_at_a_time_that_is_not_known(tmp_path, overlap):
+    path = program(9).kineto(tmp_path / "trace.json")
+    path.write_text(path.read_text().replace("gpu_user_annotation", "user_annotation"))
+    done = overlap("explain", str(path), "--steps", "9", "--json")
+    note = "step 9 is the last one, and when the next would have begun is not known: it ends here with its last work"
+    assert note in json.loads(done.stdout)["notes"][0]
+
+
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
@@ -248,7 +276,7 @@ def test_steps_without_numbers_are_counted(tmp_path):
     ]
     loaded = load(str(kineto(tmp_path / "t.json", events)), "2-3")
     (records,) = loaded.processes.values()
-    assert [work.start_us for work in records.works] == [200.0, 300.0]
+    assert [work.start_us for work in records.works] == [200.0, 300.0, 400.0], "the first of the next marks the end"
     assert [one.start_us for one in records.ranges] == [200.0, 300.0]
 
 
@@ -310,7 +338,7 @@ def test_ten_thousand_files_are_no_folder_of_traces(tmp_path, monkeypatch):
     for number in range(5):
         (tmp_path / f"{number}.json").write_text("{}")
     with pytest.raises(OverlapError, match="holds more than 3 files"):
-        folder.files(str(tmp_path))
+        folder.files(str(tmp_path), [])
 
 
 def test_large_writes_what_kineto_writes(tmp_path):

@@ -15,7 +15,7 @@ from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsy
 
 from pyshim.errors import OverlapError
 from pyshim.profiles import open_trace, window
-from pyshim.profiles.chrome import ChromeFile
+from pyshim.profiles.chrome_file import ChromeFile
 from pyshim.profiles.record import Call, MemoryOperation, NamedRange, Trace, TracedGpu, TracedLaunch, Wait
 
 KERNELS = [
@@ -299,7 +299,7 @@ def test_times_of_no_clock_are_left_out(tmp_path, times):
     path.write_text(path.read_text().replace('"traceEvents": [', f'"traceEvents": [{event}', 1))
     trace, records = read(path)
     assert records == whole
-    assert trace.warnings == [f"{path}: 1 events have times of no clock, and were left out"]
+    assert trace.warnings == [f"{path}: 1 event has no usable time (in line 21): left out"]
 
 
 def test_a_pipe_is_refused_at_once(tmp_path):

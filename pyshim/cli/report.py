@@ -169,7 +169,7 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
         ui.show(f"--full: {also}notes, processes, reasons, streams, rules, kernels")
         return
     for line in (*tables.runs(collected), *tables.devices(collected)):
-        ui.show(ui.printable(line))
+        ui.sentence(line)
     for sheet in sheets(collected):
         ui.show()
         if sheet.said:

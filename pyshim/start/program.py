@@ -17,7 +17,6 @@ from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 from pyshim.start.environment import DEFAULT_PATH, is_sanitizer, preloaded
 
 BUNDLED = ("demo-stencil",)  # ours, in PATH with --simulate
-BUNDLED_METRIC = "'([0-9.]+) ms an iteration'"  # what they print, for `overlap tune`, quoted for a shell
 # Programs that start others elsewhere or anew, and their row of launchers.py.
 LAUNCHER_KINDS = {
     "srun": "srun",
@@ -122,8 +121,7 @@ _SUFFIXES = (".py", ".yaml", ".yml")
 
 def _simulating(name: str, starter: str, gpu: str = "h100") -> str:
     """Return the command that runs a program of ours on a simulated GPU."""
-    metric = f" --metric {BUNDLED_METRIC} --" if starter == "overlap tune" else ""
-    return f"{starter} --simulate {gpu}{metric} {name}"
+    return f"{starter} --simulate {gpu}{' --' * (starter == 'overlap tune')} {name}"
 
 
 def is_there(name: str, environment: Mapping[str, str]) -> bool:

@@ -23,7 +23,7 @@ def check(options: argparse.Namespace) -> None:
     if options.html not in (None, STDOUT):
         _place(options.html, options.force)
     elif options.force:
-        raise OverlapError("--force needs --html FILE", None, USAGE)
+        raise OverlapError("--force needs --html FILE", "--html FILE names the page to replace", USAGE)
 
 
 def put(text: str, options: argparse.Namespace) -> None:
@@ -38,7 +38,7 @@ def put(text: str, options: argparse.Namespace) -> None:
     try:
         write_whole(real, text.encode(), mode=0o666)
     except OSError as error:
-        raise OverlapError(f"{options.html} cannot be written: {error.strerror}", None, USAGE) from error
+        raise OverlapError(f"{options.html} cannot be written: {error.strerror}", "name another file", USAGE) from error
     ui.note(f"the page is {options.html}: open it in a browser")
 
 

@@ -42,7 +42,7 @@ def program(machine: Machine) -> Iterator[Line]:
     try:
         path = programs.find(name, machine.environment, "overlap doctor")
     except OverlapError as error:
-        yield fail(error.sentence, error.hint or "give the path of the program, or put its folder into PATH")
+        yield fail(error.sentence, error.hint or programs.IN_PATH)
         return
     missing = programs.missing(path, machine.environment)
     if missing:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyshim.errors import counted
 from pyshim.pages.judged import judged, observes
 from pyshim.pages.page import may_have_more_streams, sentences
 from pyshim.policy.room_command import room_command
@@ -189,8 +190,8 @@ def _would(counts: _Counts) -> str:
     streams, launches = len(counts.would_be_raised), sum(counts.sum(name) for name in _WOULD)
     if not streams and not launches:
         return ""
-    what = f"{streams:,} more stream{'s' * (streams != 1)}" if streams else "more streams for a time"
-    return f"; where the policy only observes, the default would raise {what} ({_count(launches, 'launch')})"
+    what = counted(streams, "more stream") if streams else "more streams for a time"
+    return f"; where the policy only observes, the default would raise {what} ({counted(launches, 'launch')})"
 
 
 def _graphs(counts: _Counts) -> str:
@@ -215,12 +216,8 @@ def _raised(counts: _Counts) -> str:
         del of["graph"]
     elif not of["launch"]:
         del of["launch"]
-    said = (f"{raised[name]:,} of {_count(number, name)}" for name, number in of.items())
+    said = (f"{raised[name]:,} of {counted(number, name)}" for name, number in of.items())
     return f"raised {what} ({', '.join(said)})"
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number:,} {name}{('es' if name == 'launch' else 's') * (number != 1)}"
 
 
 def _where(counts: _Counts) -> str:
@@ -246,8 +243,9 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
     why, following = [_why_not_raised(counts)], _EXPLAIN
     if counts.reasons and any(page.rules for page in counts.pages):
         reason, launches = counts.reasons.most_common(1)[0]
-        of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
-        why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
+        of = f"{launches:,} of {counted(sum(counts.reasons.values()), 'computation launch')}"
+        were = "was" if sum(counts.reasons.values()) == 1 else "were"
+        why.append(f"{of} {were} not shaped: {sentences().get(reason, reason)} ({reason})")
         following = _NEXT.get(reason) or (_room(counts, reason) if reason.startswith(_ARITHMETIC) else _EXPLAIN)
     return f"nothing was changed: {'; '.join(why)}", following
 
@@ -266,8 +264,8 @@ def _observed_streams(counts: _Counts, so_far: str) -> Verdict:
     """Return what the default would have done in a run under `observe`, whose streams were judged."""
     launches, graphs = counts.sum("launches"), counts.sum("graph_launches")
     every = [stream for page in counts.pages for stream in page.streams]
-    told = " and ".join(_count(number, name) for number, name in ((launches, "launch"), (graphs, "graph")) if number)
-    of = f"{len(every):,} stream{'s' * (len(every) != 1)}"
+    told = " and ".join(counted(number, name) for number, name in ((launches, "launch"), (graphs, "graph")) if number)
+    of = counted(len(every), "stream")
     on_them = sum(counts.sum(name) for name in _WOULD)
     if counts.would_be_raised or on_them:
         share = f"({100 * on_them / (launches + graphs):.0f} % of {told})"
@@ -327,7 +325,7 @@ def _limits(counts: _Counts) -> Iterator[str]:
     shaped = counts.sum("shaped")
     if shaped and capped >= _BY_FAR * shaped:
         yield (
-            f"communication still does not fit beside {capped:,} of the {shaped:,} shaped launches, which may "
+            f"communication still does not fit beside {capped:,} of the {counted(shaped, 'shaped launch')}, which may "
             "have cost time; `shape: leave` in the rule avoids that"
         )
     if counts.streams and not counts.carried:

@@ -20,7 +20,7 @@ from statistics import median
 from threading import Timer
 from typing import NamedTuple
 
-from pyshim.errors import USAGE, OverlapError
+from pyshim.errors import USAGE, OverlapError, counted
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that end a search
 PATIENCE = 10.0  # seconds from SIGTERM to SIGKILL
@@ -63,7 +63,7 @@ class Metric(NamedTuple):
             raise ValueError(NO_MATCH)
         left = found[len(found) // _TENTH if self.skip is None else self.skip :]
         if not left:
-            raise ValueError(f"--skip {self.skip} leaves nothing of {len(found)} matches of --metric")
+            raise ValueError(f"--skip {self.skip} leaves nothing of {counted(len(found), 'match')} of --metric")
         numbers = []
         for number in left:
             try:
@@ -185,7 +185,7 @@ def _start(command: Sequence[str], names: Mapping[str, str], file: str, patience
             _end_rest(process)
     except OSError as error:
         at = command[0] if error.filename != file else file
-        raise OverlapError(f"{at}: {error.strerror}") from error
+        raise OverlapError(f"{at}: {error.strerror}", "look whether it is still there and can be started") from error
     except BaseException:
         if process is not None:
             end(process)

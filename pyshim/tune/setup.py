@@ -24,7 +24,7 @@ from pyshim.tune.sets import SETS
 VERSION = 3
 WORDS = ("arm", "tries", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *TimedRun._fields}  # of the other lines
-_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
 _PATIENCE = 60.0  # seconds for a run that shows what the program prints
 # A variable that only this launcher sets for its tasks; the first that is set names it.
@@ -41,7 +41,10 @@ def seconds(text: str) -> float:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|min|h)?", text)
     if not found or not float(found[1]):
         raise OverlapError(f"--limit {text}: not a time", "90s, 30m or 2h", USAGE)
-    return float(found[1]) * _UNITS[found[2] or ""]
+    if not found[2]:
+        hint = f"{text}s, {text}m or {text}h: seconds, minutes or hours"
+        raise OverlapError(f"--limit {text}: a time has a unit", hint, USAGE)
+    return float(found[1]) * _UNITS[found[2]]
 
 
 def _worth(text: str, higher: bool) -> float:

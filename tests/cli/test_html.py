@@ -68,7 +68,10 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, clean_environment):
     env = {**clean_environment, "PYTHONDONTWRITEBYTECODE": "1"}  # those files would be cut, too
     done = subprocess.run(command, env=env, preexec_fn=limit, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == f"overlap: error: {folder}/page.html cannot be written: File too large\n"
+    assert (
+        done.stderr
+        == f"overlap: error: {folder}/page.html cannot be written: File too large\noverlap: help: name another file\n"
+    )
     assert [path.name for path in folder.iterdir()] == ["page.html"]
     assert (folder / "page.html").read_text() == "mine"
 

@@ -67,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     made = plan.make(asked, here)
     if made.doubts:
-        raise OverlapError(made.doubts[0])
+        raise OverlapError(made.doubts[0], "overlap doctor says what is in the way")
     if options.report is not None:
         plan.begin(made, base, None)
     for line in made.remarks:

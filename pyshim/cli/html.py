@@ -23,7 +23,7 @@ def check(options: argparse.Namespace) -> None:
     if options.html not in (None, STDOUT):
         _place(options.html, options.force)
     elif options.force:
-        raise OverlapError("--force needs --html FILE", None, USAGE)
+        raise OverlapError("--force needs --html FILE", "--html FILE names the page to replace", USAGE)
 
 
 def put(text: str, options: argparse.Namespace) -> None:

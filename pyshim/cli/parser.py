@@ -27,6 +27,21 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise OverlapError(message, f"{self.prog} --help", self.status)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is none of the choices, and name the one that may have been meant."""
+        if action.choices is None or value in action.choices:
+            return
+        from pyshim.policy.finding import closest
+
+        choices = [str(choice) for choice in action.choices]
+        close = closest(str(value), choices)
+        hint = f"did you mean {close}?" if close else f"one of: {', '.join(choices)}"
+        what = action.option_strings[-1] if action.option_strings else self.prog
+        sentence = (
+            f"{what} knows no {value!r}" if action.option_strings else f"no command of {what} is called {value!r}"
+        )
+        raise OverlapError(sentence, hint, self.status)
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         try:
             options, unknown = self.parse_known_args(args, namespace)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyshim.cli import ui
-from pyshim.errors import FINDINGS, USAGE, OverlapError
+from pyshim.errors import FINDINGS, USAGE, OverlapError, counted
 from pyshim.policy import document, files
 from pyshim.policy.finding import STYLES, Finding, quote, render
 from pyshim.policy.reader import Reading, read_bytes, read_file
@@ -77,7 +77,7 @@ def _read_stdin() -> Reading:
             raise OSError(EBADF, "it is closed")
         data = sys.stdin.buffer.read(document.MAX_BYTES + 1)
     except OSError as error:
-        finding = Finding("unreadable", f"stdin cannot be read: {error.strerror}")
+        finding = Finding("unreadable", f"stdin cannot be read: {error.strerror}", hint="name the file instead")
         return Reading(STDIN, "", None, (finding,))
     return _compiled(read_bytes(data, STDIN, environment=os.environ))
 
@@ -106,18 +106,14 @@ def _of_one(reading: Reading) -> str:
     text = render(reading.file, reading.source, reading.findings, columns, ui.paint)
     counts = [_count(reading, severity) for severity in STYLES]
     if reading.policy is not None:
-        counts[0] = ui.paint("ok", "green") + f", {_plural(len(reading.policy.rules), 'rule')}"
+        counts[0] = ui.paint("ok", "green") + f", {counted(len(reading.policy.rules), 'rule')}"
     told = f"{ui.printable(reading.file)}: {', '.join(count for count in counts if count)}"
     return f"{text}{chr(10) if text else ''}{told}"
 
 
 def _count(reading: Reading, severity: str) -> str:
     found = sum(finding.severity == severity for finding in reading.findings)
-    return _plural(found, severity) if found else ""
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
+    return counted(found, severity) if found else ""
 
 
 def show(value: str, on: str | None) -> int:

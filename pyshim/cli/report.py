@@ -63,6 +63,9 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
     }
 
 
+_EXPLAIN = "overlap explain"
+
+
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.as_json import as_json
@@ -84,9 +87,10 @@ def _run(options: argparse.Namespace) -> int:
         reportable = bool(collected.pages or (collected.runs and not collected.skipped))
         found, about = (findings(collected), remarks(collected)) if reportable else ([], [])
     if not reportable:
-        for sentence in skipped(collected):
+        nothing = OverlapError(*_nothing(collected))
+        for sentence in skipped(collected) if collected.skipped and _EXPLAIN not in str(nothing.hint) else ():
             ui.tell(f"warning: {sentence}")
-        raise OverlapError(*_nothing(collected))
+        raise nothing
     for sentence in map(latest_of, options.directory):
         if sentence:
             ui.note(sentence)
@@ -131,10 +135,14 @@ def _fetch(directories: Sequence[str]) -> bool:
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:
-    from pyshim.report.collect import some
+    from pyshim.report.collect import has_traces, some
     from pyshim.report.jobs import run_below
     from pyshim.start.folder import search_of
 
+    traces = next((path for path in collected.directories if has_traces(path)), None)
+    if traces and not collected.runs:
+        hint = f"for profilers' traces: {_EXPLAIN} {shlex.quote(traces)}"
+        return f"{traces} holds traces of a profiler, and no report of overlap-run", hint
     if collected.skipped:
         return (
             f"there is no page in {some(collected.directories)} that can be read",
@@ -183,7 +191,7 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
         ui.show(f"--full: {also}notes, processes, reasons, streams, rules, kernels")
         return
     for line in (*tables.runs(collected), *tables.devices(collected)):
-        ui.show(ui.printable(line))
+        ui.sentence(line)
     for sheet in sheets(collected):
         ui.show()
         if sheet.said:

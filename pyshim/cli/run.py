@@ -201,7 +201,14 @@ def _find(command: list[str], environment: Mapping[str, str]) -> str:
             import shlex
 
             error.hint = f"{command[0]} is a command of overlap: {shlex.join(['overlap', *command])}"
+        elif error.hint == program.IN_PATH and any(map(_is_ours, command[1:])):
+            error.hint = "options of overlap-run go before PROGRAM"
         raise
+
+
+def _is_ours(word: str) -> bool:
+    """Return whether a word is one of our options, by its long or its short name."""
+    return word.partition("=")[0] in _OPTIONS or (len(word) == 2 and word[0] == "-" and word[1] in _SHORT)
 
 
 def _taken(ours: list[str], base: Mapping[str, str]) -> str:
@@ -310,7 +317,9 @@ def _become(path: str, command: list[str], result: Mapping[str, str], bare: Mapp
     try:
         execute(path, command, bare)
     except TooLong:
-        raise OverlapError(f"{command[0]}: the argument list is too long", None, 126) from None
+        raise OverlapError(
+            f"{command[0]}: the argument list is too long", "xargs, or a file, passes them in parts", 126
+        ) from None
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from pyshim.profiles.record import TracedLaunch
 from pyshim.start import plan
 from pyshim.start.environment import environment, preloaded
 
+_DOCTOR = "overlap doctor; overlap demo --gpu h100 simulates a GPU"
 PROGRAM = "demo-stencil"
 ITERATIONS = 2  # of a step
 # A simulated GPU gives the same answer every time; in the first steps the library gets to know the streams.
@@ -215,12 +216,12 @@ def _call(words: Sequence[str], names: Mapping[str, str]) -> Lines:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise OverlapError(f"{PROGRAM} did not end within {TIME_LIMIT} seconds") from error
+        raise OverlapError(f"{PROGRAM} did not end within {TIME_LIMIT} seconds", _DOCTOR) from error
     except OSError as error:
-        raise OverlapError(f"{PROGRAM} cannot be started: {error.strerror}") from error
+        raise OverlapError(f"{PROGRAM} cannot be started: {error.strerror}", _DOCTOR) from error
     said = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
     if done.returncode == NO_GPU:
         raise NoGpu(said)
     if done.returncode != 0:
-        raise OverlapError(said.removeprefix(f"{PROGRAM}: "), "overlap doctor; overlap demo --gpu h100 simulates a GPU")
+        raise OverlapError(said.removeprefix(f"{PROGRAM}: "), _DOCTOR)
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -143,7 +143,11 @@ def slurm(machine: Machine) -> Iterator[Line]:
         return
     step = machine.set("SLURM_STEP_ID")
     tasks = machine.set("SLURM_STEP_NUM_TASKS") or machine.set("SLURM_NTASKS") or "1"
-    where = f"step {step} of Slurm job {job}, {tasks} tasks" if step else f"Slurm job {job}, outside a step"
+    where = (
+        f"step {step} of Slurm job {job}, {tasks} task{'s' * (tasks != '1')}"
+        if step
+        else f"Slurm job {job}, outside a step"
+    )
     export = machine.set("SLURM_EXPORT_ENV")
     if export and export != "ALL":
         yield warn(

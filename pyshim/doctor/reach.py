@@ -10,6 +10,7 @@ from pyshim import _native
 from pyshim.doctor import child
 from pyshim.doctor.frameworks import framework
 from pyshim.doctor.machine import Line, Machine, fail, ok, some, warn
+from pyshim.doctor.simulated import BUILD, refusals
 from pyshim.errors import OverlapError
 from pyshim.start import driver, launchers, plan
 from pyshim.start import program as programs
@@ -41,7 +42,7 @@ def program(machine: Machine) -> Iterator[Line]:
     try:
         path = programs.find(name, machine.environment, "overlap doctor")
     except OverlapError as error:
-        yield fail(error.sentence, error.hint or "give the path of the program, or put its folder into PATH")
+        yield fail(error.sentence, error.hint or programs.IN_PATH)
         return
     missing = programs.missing(path, machine.environment)
     if missing:
@@ -121,7 +122,7 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
     foreign = []
     for library, place in {name: path, **every}.items():
         known = [(vendor, how) for pattern, vendor, how in _LINKED if pattern.fullmatch(library)]
-        if known and library.startswith("libcudart") and not place.startswith(str(_native.DIRECTORY)):
+        if known and library.startswith("libcudart") and not _is_ours(place):
             foreign.append(library)
         for vendor, how in known:
             vendors.add(vendor)
@@ -137,8 +138,14 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
     if simulated and vendors and simulated.vendor not in vendors:
         yield _other_vendor(name, simulated)
     elif simulated and simulated.vendor == "nvidia" and foreign:
-        hint = "for a try without a GPU, build with nvcc -cudart shared -no-compress, and without DT_RPATH"
-        yield fail(f"{some(foreign)}: {_NOT_SIMULATED}", hint)
+        yield fail(f"{some(foreign)}: {_NOT_SIMULATED}", BUILD)
+    elif simulated and simulated.vendor == "nvidia":
+        brought = [place for place in every.values() if place and not _SYSTEM.match(place) and not _is_ours(place)]
+        yield from refusals(machine, [path, *brought])
+
+
+def _is_ours(path: str) -> bool:
+    return path.startswith(str(_native.DIRECTORY))
 
 
 def _other_vendor(name: str, simulated: driver.SimulatedGpu) -> Line:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from pyshim.pages.page import Page, Stream
+from pyshim.pages.page import Page, Stream, observe
 
 Outcome = Literal["raised", "would be raised", "not raised"]
 RAISED = "raised"  # the status of a stream for which all conditions of the rule hold
@@ -30,10 +30,9 @@ def judged(page: Page, stream: Stream) -> Judged:
 
 def observes(page: Page, device: int | None = None) -> bool:
     """Return whether the process only observes on a device (its index), or on all that have a policy (None)."""
-    devices = [each for each in page.devices if (each.policy if device is None else each.index == device)]
-    return bool(devices) and all(each.observes for each in devices)
+    return observe([each for each in page.devices if device is None or each.index == device])
 
 
 def carried(page: Page) -> int:
     """Return the launches, of kernels and graphs, on streams that were raised then, or that the default would raise."""
-    return page.raised + page.graphs_raised
+    return page.raised + page.would_be_raised + page.graphs_raised + page.graphs_would_be_raised

@@ -84,6 +84,12 @@ class Device:
     observes: bool  # its policy judges streams, and raises none
 
 
+def observe(devices: Collection[Device]) -> bool:
+    """Return whether streams are judged and never raised on all of these devices that have a policy."""
+    under_policy = [device for device in devices if device.policy]
+    return bool(under_policy) and all(device.observes for device in under_policy)
+
+
 @dataclass(frozen=True)
 class Page:
     pid: int
@@ -104,9 +110,11 @@ class Page:
     shaped: int
     communication: int
     raised: int  # launches, of both kinds, on a stream while it was raised
+    would_be_raised: int  # the same of a process that only observes: on a stream that the default would raise
     refused: int
     graph_launches: int
     graphs_raised: int  # of these, on a stream while it was raised
+    graphs_would_be_raised: int  # of these, on a stream that the default would raise
     streams_created_raised: int  # created at another priority than the program asks for (`created_by`)
     judgements: int  # of the streams of a device
     reasons: dict[str, int]  # those that occurred
@@ -208,6 +216,8 @@ def _page(page: Any, library: Any, whole: bool) -> Page:
     devices = {place: _device(device) for place, device in enumerate(page.devices) if device.state == _VALID}
     policies = {place: device.policy or "" for place, device in devices.items()}
     its_rules, rule_places = _rules(page, policies) if whole else ((), {})
+    raised, would = _split(counters[library.OVERLAP_COUNTER_RAISED], devices.values())
+    graphs_raised, graphs_would = _split(counters[library.OVERLAP_COUNTER_GRAPHS_RAISED], devices.values())
     places = Places({place: index for index, place in enumerate(devices)}, rule_places)
     return Page(
         pid=page.pid,
@@ -227,10 +237,12 @@ def _page(page: Any, library: Any, whole: bool) -> Page:
         launches=launches,
         shaped=sum(by_reason[index] for index in known.shapes),
         communication=counters[library.OVERLAP_COUNTER_COMMUNICATION],
-        raised=counters[library.OVERLAP_COUNTER_RAISED],
+        raised=raised,
+        would_be_raised=would,
         refused=counters[library.OVERLAP_COUNTER_REFUSED],
         graph_launches=counters[library.OVERLAP_COUNTER_GRAPH_LAUNCHES],
-        graphs_raised=counters[library.OVERLAP_COUNTER_GRAPHS_RAISED],
+        graphs_raised=graphs_raised,
+        graphs_would_be_raised=graphs_would,
         streams_created_raised=counters[library.OVERLAP_COUNTER_STREAMS_CREATED_RAISED],
         judgements=counters[library.OVERLAP_COUNTER_JUDGEMENTS],
         reasons=_named(by_reason, known.reasons, "reason"),
@@ -239,6 +251,14 @@ def _page(page: Any, library: Any, whole: bool) -> Page:
         streams=_streams(page),
         waits=counters[library.OVERLAP_COUNTER_HOST_WAITS],
     )
+
+
+def _split(count: int, devices: Collection[Device]) -> tuple[int, int]:
+    """Return how many launches on marked streams were raised, and how many would be.
+
+    The library counts both in one place (struct overlap_page_stream). A process that observes on one GPU and raises on
+    another counts them together: they are told as raised."""
+    return (0, count) if observe(devices) else (count, 0)
 
 
 @functools.cache

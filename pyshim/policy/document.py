@@ -172,7 +172,9 @@ def _marked(error: yaml.MarkedYAMLError) -> Finding:
     found = _opening(error)
     if found:
         return found
-    mark = error.problem_mark or error.context_mark
+    # A glob without quotes: the mistake is where the alias begins, and YAML notices it at a later character.
+    begins = str(error.context).endswith(("an alias", "an anchor"))
+    mark = (error.context_mark if begins else None) or error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     problem = str(error.problem or error.context or "cannot be read")
     if isinstance(error, _Refused):

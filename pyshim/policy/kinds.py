@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, Optional, TypeVar, Union, cast
 import yaml
 
 from pyshim import _native
+from pyshim.errors import counted
 from pyshim.policy import gpus, values
 from pyshim.policy.document import Keys, Nodes, Walker
 from pyshim.policy.finding import Severity, closest, quote
@@ -367,7 +368,7 @@ class Size(Number):
             none = "no known GPU" if severity == "error" else "no GPU of this policy"
             limit = f"{none} gives a block more than {most.shared_memory_per_block:,} ({most.name})"
             hint = f"write at most {most.shared_memory_per_block // 1024}KiB"
-            reader.note(node, "size", f"a block cannot have {size:,} bytes: {limit}", hint, severity)
+            reader.note(node, "size", f"a block cannot have {counted(size, 'byte')}: {limit}", hint, severity)
             return None if severity == "error" else size
         return size
 

@@ -30,7 +30,9 @@ def decode(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except ValueError as error:
-        raise OverlapError(f"the policy table is not base64: {error}") from error
+        raise OverlapError(
+            f"the policy table is not base64: {error}", "unset OVERLAP_TABLE, and start it by overlap-run"
+        ) from error
 
 
 class Sections:

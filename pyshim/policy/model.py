@@ -15,6 +15,7 @@ from typing import Any, ClassVar, cast
 import yaml
 
 from pyshim._native import ShapeKind, shape_words
+from pyshim.errors import counted
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.kernel_sets import expanded
 from pyshim.policy.kinds import (
@@ -120,7 +121,9 @@ def _word(text: str) -> str:
 def resident_blocks(reader: PartsReader, node: yaml.Node, found: Range) -> Range:
     most = reader.most_blocks()
     if most and found.minimum > most:
-        sentence = f"no GPU of this policy holds more than {most} blocks on a multiprocessor: this never holds"
+        sentence = (
+            f"no GPU of this policy holds more than {counted(most, 'block')} on a multiprocessor: this never holds"
+        )
         reader.note(node, "never", sentence, f"ask for {most} or fewer", "warning")
     return found
 
@@ -128,7 +131,7 @@ def resident_blocks(reader: PartsReader, node: yaml.Node, found: Range) -> Range
 def blocks_per_sm(reader: PartsReader, node: yaml.Node, found: int) -> None:
     most = reader.most_blocks()
     if most and found >= most:
-        sentence = f"no GPU of this policy holds more than {most} blocks at once, so this changes nothing"
+        sentence = f"no GPU of this policy holds more than {counted(most, 'block')} at once, so this changes nothing"
         hint = f"did you mean `{found}%`, of the kernel's own?" if found <= 100 else "write fewer"
         reader.note(node, "blocks", sentence, hint, "warning")
 

@@ -14,8 +14,8 @@ import yaml
 from pyshim.errors import OverlapError
 from pyshim.policy import document, gpus
 from pyshim.policy.document import Nodes, has_error
-from pyshim.policy.files import find
-from pyshim.policy.finding import Finding, line_of, quote
+from pyshim.policy.files import SUFFIX, find
+from pyshim.policy.finding import Finding, closest, line_of, quote
 from pyshim.policy.kinds import PartsReader, below, entries, keys_of, mapping, said
 from pyshim.policy.model import KEYS, MAX_RULES, VERSION, Policy, Rule
 from pyshim.policy.values import KEEP, Bad
@@ -131,7 +131,10 @@ class PolicyReader(PartsReader):
                         if known
                         else f"{quote(text)} is not a policy version"
                     )
-                    hint = f"this overlap-run reads version {VERSION}: `policy: {VERSION}`"
+                    hint = (
+                        f"this overlap-run reads version {VERSION}: `policy: {VERSION}`. Nothing else in this file was "
+                        "checked: another version may have other keys"
+                    )
                     self.note(value, "version", sentence, hint)
                 return len(self.findings) == before
         return True
@@ -203,11 +206,21 @@ def _draft_file(path: Path, file: str, way: _LookupPath) -> _Drafted:
         with path.open("rb") as stream:
             data = stream.read(document.MAX_BYTES + 1)
     except FileNotFoundError:
-        return _failed(Finding("missing-file", "no such file"))
+        return _failed(Finding("missing-file", "no such file", hint=_instead(path)))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return _failed(Finding("unreadable", f"the file cannot be read: {reason}"))
+        return _failed(
+            Finding("unreadable", f"the file cannot be read: {reason}", hint=f"chmod u+r {path}, or ask its owner")
+        )
     return _draft(data, file, path.parent, way._replace(chain=(*way.chain, os.path.realpath(path))))
+
+
+def _instead(path: Path) -> str:
+    """Return what to name for a policy file that is not there: one beside it that is alike, or where names are."""
+    here = path.parent
+    names = [name for name in os.listdir(here) if name.endswith(SUFFIX)] if os.access(here, os.R_OK) else []
+    close = closest(path.name, names)
+    return f"did you mean {here / close}?" if close else "overlap policy list names those that ship"
 
 
 def _draft(data: bytes, file: str, folder: Path, way: _LookupPath) -> _Drafted:

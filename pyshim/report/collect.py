@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Protocol
 
-from pyshim.errors import USAGE, OverlapError
+from pyshim.errors import USAGE, OverlapError, counted
 from pyshim.pages.page import OtherLayout, Page, Stranger, read_page
 from pyshim.pages.untrusted import Unreadable, me, of_folder
 from pyshim.pages.waiting import WAITING_ROOM, in_place, is_over, living
@@ -24,6 +24,7 @@ _CLOCK = 60  # seconds by which the machine's clock may have been set since
 MOST_RANKS = 1 << 20  # of a job; a file that says more is damaged, or made to keep us busy
 _SHOWN = 3
 _RANGES = 6
+_LOOKED_AT = 64  # files of a folder without pages
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Step:
 
     @property
     def title(self) -> str:
-        return f"{self.world:,} ranks" if self.world else "no ranks"
+        return counted(self.world, "rank") if self.world else "no ranks"
 
 
 @dataclass(frozen=True)
@@ -263,6 +264,12 @@ def listed(directory: str) -> list[str]:
         elif isinstance(error, PermissionError):
             near = "run it as a user who may read it"
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", near, USAGE) from error
+
+
+def has_traces(directory: str) -> bool:
+    """Return whether one of the first files of a folder looks like a profiler's trace."""
+    paths = (os.path.join(directory, name) for name in listed(directory)[:_LOOKED_AT])
+    return any(is_trace(path) for path in paths if os.path.isfile(path))
 
 
 def _nearby(directory: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
+from pyshim.errors import counted
 from pyshim.pages.page import Page, Stranger, sentences
 from pyshim.pages.waiting import WAITING_ROOM
 from pyshim.report.as_json import policy_of
@@ -181,13 +182,13 @@ def _rules(collected: Collected) -> Iterator[str]:
         title = f"rule {use.rule.place} ({use.rule.shape})"
         if not use.matched:
             unknown = sum(page.reasons.get("unknown_footprint", 0) for page in collected.pages)
-            untried = f"; on {unknown:,} launches no rule was tried (unknown_footprint)" if unknown else ""
+            untried = f"; on {counted(unknown, 'launch')} no rule was tried (unknown_footprint)" if unknown else ""
             yield f"{title} never matched: no launched kernel fits it, or an earlier rule matched first{untried}"
             continue
         reason, launches = next(iter(use.reasons.items()))
         yield (
-            f"{title} matched {use.launches:,} launches and never acted, {launches:,} times by {reason}: "
-            f"{sentences().get(reason, '')}"
+            f"{title} matched {counted(use.launches, 'launch')} and never acted, {counted(launches, 'time')} by "
+            f"{reason}: {sentences().get(reason, '')}"
         )
 
 
@@ -196,9 +197,12 @@ def _refused(collected: Collected) -> Iterator[str]:
     launches = sum(page.refused for page in collected.pages)
     if launches:
         names = list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused and kernel.plain))
+        again = "they were launched again as asked, and these kernels are"
+        if launches == 1:
+            again = "it was launched again as asked, and its kernel is"
         yield (
-            f"the driver refused {launches:,} changed launches{f' of {some(names)}' if names else ''}; they were "
-            "launched again as asked, and these kernels are left alone since then"
+            f"the driver refused {counted(launches, 'changed launch')}{f' of {some(names)}' if names else ''}; {again} "
+            "left alone since then"
         )
 
 
@@ -213,7 +217,7 @@ def _without_room(collected: Collected) -> Iterator[str]:
         capped = use.reasons.get("capped_without_room", 0)
         if capped >= _BY_FAR * max(use.shaped, 1):
             yield (
-                f"rule {use.rule.place} ({use.rule.shape}): {capped:,} of {use.shaped:,} launches "
+                f"rule {use.rule.place} ({use.rule.shape}): {capped:,} of {counted(use.shaped, 'launch')} "
                 "that it changed are capped_without_room: the kernel loses blocks, and communication gains no "
                 "room. `overlap policy room` says which sizes make room; `shape: leave` costs nothing"
             )

@@ -42,7 +42,7 @@ def sheets(collected: Collected) -> Iterator[Sheet]:
     if len(collected.pages) > tables.FEW:
         made = list(_of_many(collected))
     else:
-        made = [Sheet("processes", tables.HEADS, tables.processes(collected), (0, 2, 3))]
+        made = [Sheet("processes", tables.heads(collected), tables.processes(collected), (0, 2, 3))]
     made += [
         Sheet(
             "reasons",
@@ -64,4 +64,4 @@ def _of_many(collected: Collected) -> Iterator[Sheet]:
     far = tables.far(collected)
     more = f"; the farthest {_FAR} of {len(far):,}" if len(far) > _FAR else ""
     said = f"far from the others of their kind{more} (--json has every process):"
-    yield Sheet("", tables.HEADS, [tables.row(page, collected) for page in far[:_FAR]], (0, 2, 3), said)
+    yield Sheet("", tables.heads(collected), [tables.row(page, collected) for page in far[:_FAR]], (0, 2, 3), said)

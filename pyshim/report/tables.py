@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import quantiles
 
+from pyshim.errors import counted
+from pyshim.pages.judged import observes
 from pyshim.pages.page import Page, sentences
 from pyshim.report.as_json import policy_of, totals
 from pyshim.report.collect import Collected, Step, ranks, some
@@ -17,7 +19,7 @@ from pyshim.start.folder import Run
 
 Rows = list[list[str]]
 FEW = 16  # processes that have a row each
-COUNTED = ("launches", "shaped", "communication", "raised", "refused")
+COUNTED = ("launches", "shaped", "communication", "raised", "would_be_raised", "refused")
 SUMMED_HEADS = ("processes", "hosts", "program", "policy", "counted", "least", "median", "most", "all")
 LEAST = 5  # processes of a kind, for one of them to be far from the others
 _KINDS = 4
@@ -28,12 +30,14 @@ _STEPS = 6
 _REASONS = 10  # of many processes: their report is one screen
 _KERNELS, _FEW_KERNELS = 12, 5
 _RULES = 12
-HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
+_WHO = ("process", "rank", "program", "policy")
+_SHORT = {"communication": "comm", "would_be_raised": "would be raised"}  # heads of columns
 KERNEL_HEADS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
 _SHAPED, _CAPPED = "shaped", "capped_without_room"
 _OTHERS = {
     "graph_launches": "launches of whole graphs, whose kernels are not seen one by one",
     "graphs_raised": "of these on a stream while it was raised",
+    "graphs_would_be_raised": "of these on a stream that the default would raise",
     "streams_created_raised": "streams created with a higher priority than the program asks for",
 }
 
@@ -77,11 +81,21 @@ def devices(collected: Collected) -> list[str]:
     ]
 
 
+def columns(collected: Collected) -> list[str]:
+    """Return the counters that have a column: `would_be_raised` only where a process observes."""
+    observing = any(map(observes, collected.pages))
+    return [name for name in COUNTED if observing or name != "would_be_raised"]
+
+
+def heads(collected: Collected) -> list[str]:
+    return [*_WHO, *(_SHORT.get(name, name) for name in columns(collected))]
+
+
 def processes(collected: Collected) -> Rows:
     rows = [row(page, collected) for page in collected.pages]
     if len(rows) > 1:
         total = totals(collected.pages)
-        counts = [f"{total[name]:,}" for name in COUNTED]
+        counts = [f"{total[name]:,}" for name in columns(collected)]
         rows.append([f"all {len(rows)}", "", "", "", *counts])
     return rows
 
@@ -92,7 +106,7 @@ def row(page: Page, collected: Collected) -> list[str]:
         "-" if page.rank is None else str(page.rank),
         program(page),
         policy_of(page, collected) or "-",
-        *(f"{getattr(page, name):,}" for name in COUNTED),
+        *(f"{getattr(page, name):,}" for name in columns(collected)),
     ]
 
 
@@ -101,24 +115,25 @@ def reasons(collected: Collected) -> Rows:
     total = totals(collected.pages)
     if not total["launches"]:
         return []
-    counted = reasons_of(total["reasons"])
-    shown = counted if len(collected.pages) <= FEW else counted[:_REASONS]
+    every = reasons_of(total["reasons"])
+    shown = every if len(collected.pages) <= FEW else every[:_REASONS]
     rows = [[f"{count:,}", f"{100 * count / total['launches']:.1f} %", name, said] for name, count, said in shown]
-    rest = sum(count for _, count, _ in counted[len(shown) :])
-    more = [f"{rest:,}", f"{100 * rest / total['launches']:.1f} %", f"{len(counted) - len(shown)} more", ""]
+    rest = sum(count for _, count, _ in every[len(shown) :])
+    more = [f"{rest:,}", f"{100 * rest / total['launches']:.1f} %", f"{len(every) - len(shown)} more", ""]
     return rows + ([more] if rest else [])
 
 
 def on_raised(collected: Collected) -> str:
     """Return how the launches on raised streams are counted by reason, where not all of them count as raised."""
     total = totals(collected.pages)
-    counted = total["reasons"].get(RAISED, 0)
-    others = total["raised"] - counted
+    as_raised = total["reasons"].get(RAISED, 0)
+    others = total["raised"] - as_raised
     if others <= 0:
         return ""
     as_what = "communication" if others <= total["communication"] else "communication or other reasons"
+    told = f"{counted(total['raised'], 'launch')} {'was' if total['raised'] == 1 else 'were'}"
     return (
-        f"{total['raised']:,} launches were on raised streams: {counted:,} count as raised, here and by kernel, and "
+        f"{told} on raised streams: {as_raised:,} count{'s' * (as_raised == 1)} as raised, here and by kernel, and "
         f"{others:,} as {as_what}"
     )
 
@@ -234,7 +249,7 @@ def _rows(kind: Kind, pages: Sequence[Page]) -> list[list[str]]:
         values = sorted(getattr(page, name) for page in pages)
         if values[-1] or name == "launches":
             numbers = values[0], values[len(values) // 2], values[-1], sum(values)
-            result.append([*who, name, *(f"{number:,}" for number in numbers)])
+            result.append([*who, name.replace("_", " "), *(f"{number:,}" for number in numbers)])
             who = [""] * len(who)
     return result
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyshim.pages.judged import carried, judged, observes
+from pyshim.errors import counted
+from pyshim.pages.judged import judged, observes
 from pyshim.pages.page import may_have_more_streams, sentences
 from pyshim.policy.room_command import room_command
 from pyshim.report import streams
@@ -34,6 +35,7 @@ _JUDGED_FROM = 16  # waits of a device (shim/core/judge.h)
 _NAMED = "yours"  # the arm of a policy that is not the default
 _TUNED = "tuned"  # the name of the policy that `overlap tune` writes
 _LONGEST = 160  # characters of a command that is repeated
+_WOULD = ("would_be_raised", "graphs_would_be_raised")
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
 # What to do about the commonest reason for which computation was left alone.
@@ -101,8 +103,13 @@ class _Counts:
 
     @property
     def changed(self) -> bool:
-        raised = self.streams or self.sum("streams_created_raised") or any(map(carried, self.pages))
+        raised = self.streams or self.sum("streams_created_raised") or self.carried
         return bool(raised or self.sum("shaped"))
+
+    @property
+    def carried(self) -> int:
+        """Return the launches, of kernels and graphs, on streams while they were raised."""
+        return self.sum("raised") + self.sum("graphs_raised")
 
     @cached_property
     def reasons(self) -> Counter[str]:
@@ -175,7 +182,16 @@ def _no_launch(counts: _Counts) -> Verdict:
 def _done(counts: _Counts) -> str:
     """Return what was raised and what was shaped, of how many, and where."""
     said = f"{_raised(counts)}, {counts.sum('shaped'):,} shaped, {counts.sum('communication'):,} of communication"
-    return f"{said}{_graphs(counts)}{_where(counts)}"
+    return f"{said}{_graphs(counts)}{_would(counts)}{_where(counts)}"
+
+
+def _would(counts: _Counts) -> str:
+    """Return what the default would raise in those processes of the run that only observe."""
+    streams, launches = len(counts.would_be_raised), sum(counts.sum(name) for name in _WOULD)
+    if not streams and not launches:
+        return ""
+    what = counted(streams, "more stream") if streams else "more streams for a time"
+    return f"; where the policy only observes, the default would raise {what} ({counted(launches, 'launch')})"
 
 
 def _graphs(counts: _Counts) -> str:
@@ -193,19 +209,15 @@ def _raised(counts: _Counts) -> str:
     elif created:
         what = f"{created:,} {'stream at its creation' if created == 1 else 'streams at their creation'}"
     else:
-        what = "streams for a time" if sum(map(carried, counts.pages)) else "no stream"
+        what = "streams for a time" if counts.carried else "no stream"
     raised = {"launch": counts.sum("raised"), "graph": counts.sum("graphs_raised")}
     of = {"launch": counts.sum("launches"), "graph": counts.sum("graph_launches")}
     if of["launch"] and not raised["graph"]:
         del of["graph"]
     elif not of["launch"]:
         del of["launch"]
-    said = (f"{raised[name]:,} of {_count(number, name)}" for name, number in of.items())
+    said = (f"{raised[name]:,} of {counted(number, name)}" for name, number in of.items())
     return f"raised {what} ({', '.join(said)})"
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number:,} {name}{('es' if name == 'launch' else 's') * (number != 1)}"
 
 
 def _where(counts: _Counts) -> str:
@@ -231,8 +243,9 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
     why, following = [_why_not_raised(counts)], _EXPLAIN
     if counts.reasons and any(page.rules for page in counts.pages):
         reason, launches = counts.reasons.most_common(1)[0]
-        of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
-        why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
+        of = f"{launches:,} of {counted(sum(counts.reasons.values()), 'computation launch')}"
+        were = "was" if sum(counts.reasons.values()) == 1 else "were"
+        why.append(f"{of} {were} not shaped: {sentences().get(reason, reason)} ({reason})")
         following = _NEXT.get(reason) or (_room(counts, reason) if reason.startswith(_ARITHMETIC) else _EXPLAIN)
     return f"nothing was changed: {'; '.join(why)}", following
 
@@ -251,14 +264,15 @@ def _observed_streams(counts: _Counts, so_far: str) -> Verdict:
     """Return what the default would have done in a run under `observe`, whose streams were judged."""
     launches, graphs = counts.sum("launches"), counts.sum("graph_launches")
     every = [stream for page in counts.pages for stream in page.streams]
-    told = " and ".join(_count(number, name) for number, name in ((launches, "launch"), (graphs, "graph")) if number)
-    of = f"{len(every):,} stream{'s' * (len(every) != 1)}"
-    if counts.would_be_raised:
-        on_them = sum(map(carried, counts.pages)) / (launches + graphs)
+    told = " and ".join(counted(number, name) for number, name in ((launches, "launch"), (graphs, "graph")) if number)
+    of = counted(len(every), "stream")
+    on_them = sum(counts.sum(name) for name in _WOULD)
+    if counts.would_be_raised or on_them:
+        share = f"({100 * on_them / (launches + graphs):.0f} % of {told})"
         waits = "the host waits" if counts.sum("waits") else "other streams wait"
-        them = "them" if len(counts.would_be_raised) > 1 else "it"
-        done = f"would raise {len(counts.would_be_raised):,} of {of} ({on_them:.0%} of {told}): {waits} for {them}"
-        done = done.replace("%", " %")
+        them = "them" if len(counts.would_be_raised) != 1 else "it"
+        what = f"{len(counts.would_be_raised):,} of {of}" if counts.would_be_raised else "streams for a time"
+        done = f"would raise {what} {share}: {waits} for {them}"
         gain, following = f"not known, because nothing was changed{_where(counts)}", _measure(counts, None)
     else:
         own = all(stream.status == streams.PROGRAMS for stream in every) and bool(every)
@@ -311,10 +325,10 @@ def _limits(counts: _Counts) -> Iterator[str]:
     shaped = counts.sum("shaped")
     if shaped and capped >= _BY_FAR * shaped:
         yield (
-            f"communication still does not fit beside {capped:,} of the {shaped:,} shaped launches, which may "
+            f"communication still does not fit beside {capped:,} of the {counted(shaped, 'shaped launch')}, which may "
             "have cost time; `shape: leave` in the rule avoids that"
         )
-    if counts.streams and not any(map(carried, counts.pages)):
+    if counts.streams and not counts.carried:
         yield "nothing was launched on a stream while it was raised: at most its copies may have gained"
     if not counts.streams and not counts.sum("streams_created_raised"):
         yield _why_not_raised(counts)

@@ -106,6 +106,8 @@ def _check_apart(first: tuple[str, Policy], second: tuple[str, Policy]) -> None:
         return
     both = set(gpus.matching(policy.gpus)) & set(gpus.matching(other.gpus))
     where = min(gpu.name for gpu in both) if both else "the same GPUs"
+    if not policy.gpus:
+        where = "every GPU" if not other.gpus else f"{where}: the first one is for every GPU"
     sentence = f"the policies {quote(name)} and {quote(other_name)} are both for {where}"
     raise OverlapError(sentence, "combine policies whose `gpu` differ; one for every GPU stands last", LAUNCHER_FAILED)
 

@@ -161,6 +161,8 @@ def _is_number(value: str) -> bool:
 
 # Folders
 
+_ANOTHER = "--report DIR names another folder, which you can write to"
+
 
 def absolute(path: str) -> str:
     """Return the absolute path. Raises OverlapError with 125 where the working directory is gone."""
@@ -179,9 +181,8 @@ def of_run(directory: str, environment: Mapping[str, str]) -> str:
             number += 1
             path = f"{first}.{number}"
     if not directory or len(os.fsencode(path)) > _LONGEST:
-        raise _refuse(
-            "the report folder needs a name" if not directory else "the name of the report folder is too long"
-        )
+        sentence = "the report folder needs a name" if not directory else "the name of the report folder is too long"
+        raise _refuse(sentence, "--report DIR names a folder, which is made")
     return path
 
 
@@ -214,9 +215,9 @@ def make(path: str) -> None:
             with suppress(FileExistsError):  # another rank was faster, or an earlier run
                 os.mkdir(folder, 0o700)
         except OSError as error:
-            raise _refuse(f"the report folder {folder} cannot be made: {error.strerror}") from error
+            raise _refuse(f"the report folder {folder} cannot be made: {error.strerror}", _ANOTHER) from error
         if not os.path.isdir(folder) or (folder == path and os.path.islink(folder)):
-            raise _refuse(f"the report folder {folder} is not a folder")
+            raise _refuse(f"the report folder {folder} is not a folder", _ANOTHER)
         _check(folder)
     _check_way(around)  # once more: somebody may have put a link there meanwhile
 
@@ -234,7 +235,7 @@ def _check(path: str) -> None:
                 "name a folder of your own",
             )
     if not os.access(path, os.W_OK | os.X_OK):
-        raise _refuse(f"the report folder {path} cannot be written to")
+        raise _refuse(f"the report folder {path} cannot be written to", _ANOTHER)
 
 
 def _check_way(path: str) -> None:
@@ -323,7 +324,7 @@ def write(path: str, run: Run, strict: bool = False, inner: str = OUTERMOST) -> 
     except OSError as error:
         with suppress(OSError):  # other ranks may have written something
             os.rmdir(path)
-        raise _refuse(f"the report folder {path} cannot be written to: {error.strerror}") from error
+        raise _refuse(f"the report folder {path} cannot be written to: {error.strerror}", _ANOTHER) from error
 
 
 def _tells(path: str, run: Run, strict: bool) -> bool:
@@ -434,5 +435,5 @@ def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:
     return {name: _text(item.get(name)) for name in names}
 
 
-def _refuse(sentence: str, hint: str | None = None) -> OverlapError:
+def _refuse(sentence: str, hint: str) -> OverlapError:
     return OverlapError(sentence, hint, LAUNCHER_FAILED)

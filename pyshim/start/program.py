@@ -16,8 +16,8 @@ from typing import NamedTuple
 from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 from pyshim.start.environment import DEFAULT_PATH, is_sanitizer, preloaded
 
+IN_PATH = "give the path of the program, or put its folder into PATH"
 BUNDLED = ("demo-stencil",)  # ours, in PATH with --simulate
-BUNDLED_METRIC = "'([0-9.]+) ms an iteration'"  # what they print, for `overlap tune`, quoted for a shell
 # Programs that start others elsewhere or anew, and their row of launchers.py.
 LAUNCHER_KINDS = {
     "srun": "srun",
@@ -101,11 +101,9 @@ def find(name: str, environment: Mapping[str, str], starter: str = "overlap-run"
             refused = refused or path
     if refused and name:
         raise OverlapError(f"{refused} is not executable", _instead(refused), NOT_EXECUTABLE)
-    hint = f"the file in this folder is ./{name}" if os.path.isfile(name) else None
+    hint = f"the file in this folder is ./{name}" if os.path.isfile(name) else IN_PATH
     if meant := _words(name, environment):
         raise OverlapError(f"{name}: program not found", meant, NOT_FOUND)
-    if name and starter == "overlap-run":
-        hint = f"options of overlap-run go before PROGRAM{f'; {hint}' if hint else ''}"
     if name.endswith(_SUFFIXES):
         hint = _instead(name)
     if name in BUNDLED:
@@ -122,8 +120,7 @@ _SUFFIXES = (".py", ".yaml", ".yml")
 
 def _simulating(name: str, starter: str, gpu: str = "h100") -> str:
     """Return the command that runs a program of ours on a simulated GPU."""
-    metric = f" --metric {BUNDLED_METRIC} --" if starter == "overlap tune" else ""
-    return f"{starter} --simulate {gpu}{metric} {name}"
+    return f"{starter} --simulate {gpu}{' --' * (starter == 'overlap tune')} {name}"
 
 
 def is_there(name: str, environment: Mapping[str, str]) -> bool:
@@ -174,6 +171,27 @@ def _instead(name: str) -> str:
     return f"write: python {name}" if name.endswith(".py") else f"a policy is an option: --policy {name} PROGRAM"
 
 
+_REACH = "ls -ld on it and on the folders above says who may enter them"
+
+
+def _inside(folder: str) -> str:
+    """Return what to write for a folder."""
+    names = sorted(name for name in _entries(folder) if _is_program(os.path.join(folder, name)))
+    close = _close(os.path.basename(os.path.realpath(folder)), names) or (names[0] if len(names) == 1 else "")
+    return f"did you mean {os.path.join(folder, close)}?" if close else "name a program in it"
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
 def _check(name: str, path: str, environment: Mapping[str, str]) -> str:
     try:
         mode = os.stat(path).st_mode
@@ -181,9 +199,9 @@ def _check(name: str, path: str, environment: Mapping[str, str]) -> str:
         hint = _words(name, environment) or _nearby(name, environment)
         raise OverlapError(f"{name}: program not found", hint, NOT_FOUND) from None
     except OSError as error:
-        raise OverlapError(f"{name}: {error.strerror}", None, NOT_EXECUTABLE) from error
+        raise OverlapError(f"{name}: {error.strerror}", _REACH, NOT_EXECUTABLE) from error
     if stat.S_ISDIR(mode):
-        raise OverlapError(f"{name} is a directory", None, NOT_EXECUTABLE)
+        raise OverlapError(f"{name} is a directory", _inside(name), NOT_EXECUTABLE)
     if not os.access(path, os.X_OK):
         raise OverlapError(f"{name} is not executable", _instead(name), NOT_EXECUTABLE)
     return path

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import yaml
 
 from pyshim import __version__
-from pyshim.errors import OverlapError
+from pyshim.errors import OverlapError, counted
 from pyshim.pages.untrusted import write_whole
 from pyshim.tune.arms import BARE, Platform, extends, split
 from pyshim.tune.judge import Change
@@ -137,7 +137,7 @@ def _comment(setup: Setup, result: SearchResult, here: Platform, use: str) -> li
         f"overlap tune of overlap-run {__version__}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC",
         f"command: {shlex.join(setup.started.command)}",
         f"GPU: {here.name}",
-        f"{result.runs} runs; successive runs of an arm differ by {noise(result) or 0:.2g} %",
+        f"{counted(result.runs, 'run')}; successive runs of an arm differ by {noise(result) or 0:.2g} %",
         *(f"{row.arm.name}: {_told(row, setup.metric.higher)}" for row in result.rows),
     ]
     if use:
@@ -148,7 +148,7 @@ def _comment(setup: Setup, result: SearchResult, here: Platform, use: str) -> li
 def _told(row: ArmRow, higher: bool) -> str:
     change = "" if row.middle is None else f", {shown(row, higher)}"
     figure = "-" if row.value is None else f"{row.value:.6g}"
-    return f"{figure}{change}, {row.runs} runs{f', {row.verdict}' if row.verdict else ''}"
+    return f"{figure}{change}, {counted(row.runs, 'run')}{f', {row.verdict}' if row.verdict else ''}"
 
 
 def noise(result: SearchResult) -> float | None:

@@ -195,7 +195,7 @@ def environment_of(arm: Arm, started: TunedProgram, report: str | None = None) -
     else:
         made = plan.make(plan.Request(arm.policy, started.simulate, report, quiet=True), own)
         if made.doubts:
-            raise OverlapError(f"{arm.name}: {made.doubts[0]}")
+            raise OverlapError(f"{arm.name}: {made.doubts[0]}", "overlap doctor says what is in the way")
         if made.settings.report:
             folder.make(made.settings.report)
         result = environment(own, made.settings)

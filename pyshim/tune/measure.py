@@ -6,6 +6,7 @@ as launchers expect it, and after a while by SIGKILL to the whole session. Its o
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import math
 import os
@@ -19,7 +20,7 @@ from statistics import median
 from threading import Timer
 from typing import NamedTuple
 
-from pyshim.errors import USAGE, OverlapError
+from pyshim.errors import USAGE, OverlapError, counted
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that end a search
 PATIENCE = 10.0  # seconds from SIGTERM to SIGKILL
@@ -28,6 +29,9 @@ _MOST = 1 << 28  # characters of an output that are read
 _KEPT = 1 << 19  # bytes of an output that are kept, at its beginning and at its end
 _GONE = (ProcessLookupError, PermissionError)  # or it is another user's, as behind sudo
 _TENTH = 10  # so much of a program's numbers is its warm-up, unless --skip says how many
+
+
+NO_MATCH = "nothing that it printed matches --metric"
 
 
 class Metric(NamedTuple):
@@ -56,10 +60,10 @@ class Metric(NamedTuple):
         assert self.pattern is not None
         found = [_number(match) for match in re.finditer(self.pattern, text, re.MULTILINE)]
         if not found:
-            raise ValueError("nothing that it printed matches --metric")
+            raise ValueError(NO_MATCH)
         left = found[len(found) // _TENTH if self.skip is None else self.skip :]
         if not left:
-            raise ValueError(f"--skip {self.skip} leaves nothing of {len(found)} matches of --metric")
+            raise ValueError(f"--skip {self.skip} leaves nothing of {counted(len(found), 'match')} of --metric")
         numbers = []
         for number in left:
             try:
@@ -75,13 +79,35 @@ class Metric(NamedTuple):
 
     def results(self, text: str) -> str:
         """Return a digest of what must not change."""
-        found = [] if self.same is None else [match[0] for match in re.finditer(self.same, text, re.MULTILINE)]
+        found = self.kept(text)
         return hashlib.sha256("\n".join(found).encode("utf-8", "replace")).hexdigest() if found else ""
+
+    def kept(self, text: str) -> list[str]:
+        """Return what --same matches."""
+        return [] if self.same is None else [match[0] for match in re.finditer(self.same, text, re.MULTILINE)]
+
+    def covered(self, text: str) -> str:
+        """Return what --same matches around a number that --metric reads, which no arm could change then; or ""."""
+        if self.same is None or self.pattern is None:
+            return ""
+        numbers = sorted(_span(match) for match in re.finditer(self.pattern, text, re.MULTILINE))
+        begins = [begin for begin, _ in numbers]
+        for match in re.finditer(self.same, text, re.MULTILINE):
+            at = bisect.bisect_left(begins, match.end())  # those before it begin inside or before the match
+            if at and numbers[at - 1][1] > match.start():
+                return match[0].strip()
+        return ""
 
 
 def _number(match: re.Match[str]) -> str:
     """Return the first group that took part, in `a (.)|b (.)` that of b, too; without groups the whole match."""
     return next((group for group in match.groups() if group is not None), match[0])
+
+
+def _span(match: re.Match[str]) -> tuple[int, int]:
+    """Return where the number is that _number() returns."""
+    group = next((index for index, group in enumerate(match.groups(), 1) if group is not None), 0)
+    return match.span(group)
 
 
 class TimedRun(NamedTuple):
@@ -159,7 +185,7 @@ def _start(command: Sequence[str], names: Mapping[str, str], file: str, patience
             _end_rest(process)
     except OSError as error:
         at = command[0] if error.filename != file else file
-        raise OverlapError(f"{at}: {error.strerror}") from error
+        raise OverlapError(f"{at}: {error.strerror}", "look whether it is still there and can be started") from error
     except BaseException:
         if process is not None:
             end(process)

@@ -155,13 +155,28 @@ def advice(seen: Seen | None, seconds: float, printed: str) -> str:
     said = f"without --metric, whole runs of {seconds:.1f} s are compared, their start included"
     if seen is not None and seen.start is not None and seen.steady:
         said += f": {seen.start:.1f} s pass before steps recur at a steady rate ({seen.steps} waits and collectives)"
+    return f"{said}; {offer(printed)}"
+
+
+def offer(printed: str) -> str:
+    """Say which --metric fits what a program printed; if none surely does, show the lines with numbers."""
     found = metric(printed)
-    if found is None:
-        offer = "let the program print the time of a step, and name it: --metric 'step ([0-9.]+) ms'"
-    else:
+    if found is not None:
         pattern, higher, line = found
-        offer = f'it prints "{line}": --metric {shlex.quote(pattern)}{" --higher" * higher} compares that'
-    return f"{said}; {offer}"
+        return f'it prints "{line}": --metric {shlex.quote(pattern)}{" --higher" * higher} compares that'
+    lines = [f'"{line}"' for line in _with_numbers(printed)]
+    if lines:
+        return f"it prints numbers in {', '.join(lines)}: --metric takes one of them, with ( ) around the number"
+    return "it prints no number: let the program print the time of a step, and name that with --metric"
+
+
+def _with_numbers(text: str) -> list[str]:
+    """Return the last few lines with numbers, of lines that differ in their numbers only the last."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        if re.search(rf"(?<![\w.]){_NUMBER}", line):
+            found[re.sub(_NUMBER, "0", line)] = line.strip()[:_SHOWN]
+    return list(found.values())[-_LINES:]
 
 
 # ---- a metric in what the program prints ----
@@ -179,8 +194,10 @@ _FORMS = (
     (rf"({_NUMBER}) ?(?:{_RATES})\b", True),
     (rf"{_TIMES} ?(?:/|per) ?{_STEP}\W{{1,4}}({_NUMBER})", False),
     (rf"{_STEP}(?: |_)?time\W{{1,4}}({_NUMBER})", False),
+    (rf"\b(?:\w+_)?{_TIMES}\"? ?[:=] ?({_NUMBER})", False),
     (rf"\b{_STEP}\b[^\n]{{0,60}}?({_NUMBER}) ?{_TIMES}\b", False),
 )
+_LINES, _SHOWN = 3, 80  # lines that are shown, and characters of one
 _MANY = 3  # matches of a form that one line alone does not prove
 
 

@@ -24,6 +24,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ _DIGITS = 16  # of a digest
 _EQUAL = 0.0005  # a logarithm: a smaller change is 0.0 % in the table, where no arm may be called slower by it
 _MARGIN = 1.05  # a run may take so much longer than the ones before
 _SAYS_NOTHING = 1.0  # of an interval, as a logarithm: from -40 to +60 %, say, after two or three runs in all
+_SHOWN = 80  # characters of what --same matches
 _ROOM = 1 << 16  # bytes; a disk with less is full
 
 
@@ -119,7 +121,7 @@ class Search:
         self.fit: judge.Fit | None = None  # to all figures; None: there are new ones
         self.stopped, self.broken = "", False
         self.fails_at_times = False  # a run failed that worked when it was repeated
-        self.results, self.file = "", ""
+        self.results, self.file, self.first_file = "", "", ""
         self.seen: observed.Seen | None = None  # in the first run
         self.watched = False  # the first run was, and worked
         self.names: dict[str, dict[str, str]] = {}  # of each arm: a policy that is edited meanwhile changes nothing
@@ -403,9 +405,14 @@ class Search:
         run = self._again(line, arm) if line else self._repeated(at, arm, copy)
         if at == _FIRST:
             self.results = run.results
-            if self.setup.metric.same is not None and not run.wrong and not run.results:
-                run = run._replace(wrong="nothing that it printed matches --same")
+            self.first_file = self.file
+            if not run.wrong:
+                self._check_same(run)
         elif not run.wrong and run.results != self.results:
+            if arm is BARE and not any(map(self._counted, self.arms)):
+                raise self._two_results()
+            if arm is not BARE and self.first is not None:
+                self._check_bare(at)
             run = run._replace(wrong="prints other results (--same)")
         if line is None and not (run.wrong and self._needed(arm)):  # what ends a search is tried again
             self._keep(at, arm, copy, run)
@@ -415,6 +422,35 @@ class Search:
         assert run.value is not None
         self.seconds.setdefault(arm.name, []).append(run.seconds)
         return (-1 if self.setup.metric.higher else 1) * math.log(run.value)
+
+    def _counted(self, arm: Arm) -> bool:
+        return arm is not BARE and bool(self.figures[arm.name])
+
+    def _check_same(self, run: TimedRun) -> None:
+        """Raise OverlapError if --same matches nothing, or what every arm may change."""
+        metric = self.setup.metric
+        if metric.same is None:
+            return
+        if not run.results:
+            raise OverlapError("the program as it is: nothing that it printed matches --same", self._hint(True))
+        covered = metric.covered(measure.text(self.file))
+        if covered:
+            sentence = f'--same matches "{covered[:_SHOWN]}", with the number that --metric reads: every arm changes it'
+            raise OverlapError(sentence, "name in --same only what must not change, such as a sum or an energy", USAGE)
+
+    def _check_bare(self, at: judge.Round) -> None:
+        """Run bare again before an arm is out for its results. Raise OverlapError if bare's own ones differ."""
+        file = self.file
+        self._first_counts((at[0], at[1] + 1))
+        self.file = file
+
+    def _two_results(self) -> OverlapError:
+        """Return the error for a program whose own results differ from run to run."""
+        both = [self.setup.metric.kept(measure.text(file)) for file in (self.first_file, self.file)]
+        one, other = next((pair for pair in zip_longest(*both) if pair[0] != pair[1]), ("", ""))
+        words = " and ".join(f'"{word[:_SHOWN]}"' if word is not None else "nothing" for word in (one, other))
+        sentence = f"two runs of the program as it is print different results where --same matches: {words}"
+        return OverlapError(sentence, "name in --same only what is the same in every run: no times, no names of files")
 
     def _repeated(self, at: judge.Round, arm: Arm, copy: int) -> TimedRun:
         """Run an arm, and once more if it fails: programs fail at times. An arm that has never worked may have to."""
@@ -502,7 +538,10 @@ class Search:
     def _failed(self, at: judge.Round, arm: Arm, run: TimedRun) -> None:
         why = f"took longer than {_TOO_LONG} times the best" if run.late else run.wrong
         if at == _FIRST:
-            raise OverlapError(f"the program as it is: {why}", self._hint(wrong_output="--" in why))
+            hint = self._hint(wrong_output="--" in why)
+            if why == measure.NO_MATCH:
+                hint = f"{observed.offer(measure.text(self.file))} ({self.file})"
+            raise OverlapError(f"the program as it is: {why}", hint)
         if self._needed(arm):
             self.broken = True
             which = "the program as it is" if arm is BARE else f"{arm.name}, the best so far,"

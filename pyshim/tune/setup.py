@@ -8,14 +8,14 @@ import math
 import os
 import re
 import shlex
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.start.folder import SEARCH, absolute, world_size
-from pyshim.start.program import BUNDLED_METRIC
-from pyshim.tune import arms
+from pyshim.tune import arms, measure, observed
 from pyshim.tune.arms import Stage
 from pyshim.tune.measure import Metric, TimedRun
 from pyshim.tune.search import Setup, append
@@ -24,8 +24,9 @@ from pyshim.tune.sets import SETS
 VERSION = 3
 WORDS = ("arm", "tries", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *TimedRun._fields}  # of the other lines
-_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
+_PATIENCE = 60.0  # seconds for a run that shows what the program prints
 # A variable that only this launcher sets for its tasks; the first that is set names it.
 _LAUNCHERS = (
     ("TORCHELASTIC_RUN_ID", "torchrun"),
@@ -40,7 +41,10 @@ def seconds(text: str) -> float:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|min|h)?", text)
     if not found or not float(found[1]):
         raise OverlapError(f"--limit {text}: not a time", "90s, 30m or 2h", USAGE)
-    return float(found[1]) * _UNITS[found[2] or ""]
+    if not found[2]:
+        hint = f"{text}s, {text}m or {text}h: seconds, minutes or hours"
+        raise OverlapError(f"--limit {text}: a time has a unit", hint, USAGE)
+    return float(found[1]) * _UNITS[found[2]]
 
 
 def _worth(text: str, higher: bool) -> float:
@@ -109,9 +113,6 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     """Return the search, the machine, and what is to be said. Raises OverlapError for everything that is wrong."""
     metric = Metric(kept["metric"], kept["higher"], kept["skip"], kept["same"])
     metric.check()
-    if kept["simulate"] and metric.pattern is None:
-        sentence = "--simulate needs --metric: how long a run takes is the host's time, not the simulated GPU's"
-        raise OverlapError(sentence, f"--metric {BUNDLED_METRIC}", USAGE)
     own = arms.own_environment(base)
     here = arms.machine(kept["simulate"], own)
     if kept.get("gpu", here.name) != here.name:
@@ -119,6 +120,9 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
         raise OverlapError(sentence, "begin anew without --resume: times of two GPUs cannot be compared", USAGE)
     started = arms.TunedProgram(tuple(kept["command"]), own, kept["simulate"])
     path = started.path()
+    if kept["simulate"] and metric.pattern is None:
+        sentence = "--simulate needs --metric: how long a run takes is the host's time, not the simulated GPU's"
+        raise OverlapError(sentence, _offered(started), USAGE)
     options = arms.ArmOptions(tuple(kept["arm"]), tuple(kept["tries"]))
     why = arms.useless(started, path, here)
     stages, said = arms.stages(options, here, own, why)
@@ -136,6 +140,18 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     observe = not why and (is_open or metric.pattern is None)
     made = Setup(started, stages, metric, _worth(kept["worth"], metric.higher), folder, observe)
     return made._replace(choose=choose if is_open else None), here, said
+
+
+def _offered(started: arms.TunedProgram) -> str:
+    """Run the program once, and return a --metric that fits what it prints. Raises OverlapError if it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "output.txt")
+        run = measure.run(started.command, arms.environment_of(arms.BARE, started), file, _PATIENCE, Metric())
+        if run.wrong:
+            last = measure.last_line(file)
+            said = f'it ended with "{last}"' if last else "it printed nothing"
+            raise OverlapError(f"the program as it is: {run.wrong}", f"{said}; --metric names what it prints", USAGE)
+        return observed.offer(measure.text(file))
 
 
 def folder_for(wanted: str | None) -> tuple[str, bool]:

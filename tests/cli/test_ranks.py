@@ -241,7 +241,10 @@ def test_a_folder_that_cannot_be_written_to_ends_before_the_program_starts(clean
         ["unshare", "--mount", "sh", "-c", script], env=clean_environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (125, "x\n" * (mount == FULL)), "no empty run is left"
-    assert done.stderr.count("\n") == 1 and done.stderr.endswith(f" {why}\n")
+    error, hint = done.stderr.splitlines()
+    assert (
+        error.endswith(f" {why}") and hint == "overlap: help: --report DIR names another folder, which you can write to"
+    )
     assert done.stderr.startswith(f"overlap: error: the report folder {tmp_path}")
 
 

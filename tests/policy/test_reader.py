@@ -192,7 +192,9 @@ def test_words_that_yaml_would_change_stay_words() -> None:
 
 def test_a_missing_file(tmp_path: Path) -> None:
     reading = read_file(tmp_path / "none.yaml")
-    assert render("none.yaml", "", reading.findings) == "none.yaml: error[missing-file]: no such file\n"
+    assert render("none.yaml", "", reading.findings) == (
+        "none.yaml: error[missing-file]: no such file\n  = help: overlap policy list names those that ship\n"
+    )
 
 
 def test_a_directory(tmp_path: Path) -> None:

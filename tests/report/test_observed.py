@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -111,3 +112,84 @@ def test_tables_and_json_say_it_too(of, overlap, report):
     assert "would be raised" in done.stdout and "  raised to" not in done.stdout
     (process,) = json.loads(overlap("report", str(report), "--json").stdout)["processes"]
     assert [stream["outcome"] for stream in process["streams"]] == ["would be raised", "not raised"]
+
+
+def test_raised_for_a_time(of):
+    """The sentence names the launches that --json and the tables count."""
+    found = of("not_waited", "large", raised=11781)
+    assert found.done == (
+        "observed; the default would raise streams for a time (62 % of 19,001 launches): the host waits for them"
+    )
+
+
+@pytest.fixture(scope="module")
+def real(overlap_run, tmp_path_factory):
+    """Return report folders of one program under `observe` and under the default, by policy."""
+    folders = {policy: str(tmp_path_factory.mktemp(policy) / "r") for policy in ("observe", "default")}
+    for policy, folder in folders.items():
+        words = ("--simulate", "h100", "--policy", policy, "--report", folder, "demo-stencil")
+        assert overlap_run(*words).returncode == 0
+    return folders
+
+
+_BOTH = ("raised", "would_be_raised")
+
+
+def _table(full: str, title: str) -> list[list[str]]:
+    """Return the rows below the heads that begin with a word, cells apart by two blanks."""
+    lines = iter(full.splitlines())
+    rows = [next(line for line in lines if line.startswith(title))]
+    for line in lines:
+        if not line:
+            break
+        rows.append(line)
+    return [re.split(r"\s{2,}", row.strip()) for row in rows]
+
+
+def test_a_real_run_under_observe_counts_nothing_as_raised(overlap, real):
+    """A script that reads `raised` must not take an observed job for one that was changed."""
+    answer = json.loads(overlap("report", real["observe"], "--json").stdout)
+    (process,) = answer["processes"]
+    for counts in (answer["totals"], process):
+        assert counts["raised"] == 0 and 0 < counts["would_be_raised"] < counts["launches"]
+    would = answer["totals"]["would_be_raised"]
+    share = round(100 * would / answer["totals"]["launches"])
+    assert f"the default would raise 1 of 2 streams ({share} % of " in answer["verdict"]["done"]
+    full = overlap("report", real["observe"], "--full", env={"COLUMNS": ""}).stdout
+    heads, row = _table(full, "process ")
+    assert dict(zip(heads, row))["raised"] == "0"
+    assert dict(zip(heads, row))["would be raised"] == str(would)
+    assert "were on raised streams" not in full
+
+
+def test_under_the_default_no_table_has_a_column_for_what_would_be_raised(overlap, real):
+    totals = json.loads(overlap("report", real["default"], "--json").stdout)["totals"]
+    assert totals["raised"] > 0 and totals["would_be_raised"] == 0
+    assert "would be raised" not in overlap("report", real["default"], "--full", env={"COLUMNS": ""}).stdout
+
+
+def test_of_a_job_of_both_each_counts_for_itself(overlap, real):
+    """One rank observes and one does not: what was raised is that of the second alone."""
+    one = {policy: json.loads(overlap("report", path, "--json").stdout)["totals"] for policy, path in real.items()}
+    answer = json.loads(overlap("report", *real.values(), "--json").stdout)
+    assert answer["totals"]["raised"] == one["default"]["raised"]
+    assert answer["totals"]["would_be_raised"] == one["observe"]["would_be_raised"]
+    launches = answer["totals"]["launches"]
+    assert answer["verdict"]["done"].startswith(
+        f"raised 1 of 4 streams ({one['default']['raised']} of {launches} launches), 0 shaped, "
+    )
+    assert (
+        "; where the policy only observes, the default would raise 1 more stream "
+        f"({one['observe']['would_be_raised']} launches): 2 processes" in answer["verdict"]["done"]
+    )
+    full = overlap("report", *real.values(), "--full", env={"COLUMNS": ""}).stdout
+    heads, *rows = _table(full, "process ")
+    sums = dict(zip(heads[-6:], rows[-1][-6:]))
+    assert (sums["raised"], sums["would be raised"]) == tuple(str(answer["totals"][name]) for name in _BOTH)
+
+
+def test_graphs_that_would_be_raised_are_not_told_as_raised(report, write_page, library, overlap):
+    counters = {library.OVERLAP_COUNTER_GRAPHS_RAISED: 5, library.OVERLAP_COUNTER_GRAPH_LAUNCHES: 7}
+    write_page(devices=((H100, "observe"),), counters=counters, streams=[{"status": STATUS["raised"]}])
+    totals = json.loads(overlap("report", str(report), "--json").stdout)["totals"]
+    assert (totals["graphs_raised"], totals["graphs_would_be_raised"]) == (0, 5)

@@ -11,7 +11,7 @@ from pyshim.report.findings import findings
 def test_refused_launches_of_which_no_kernel_is_known(write_page, report, library):
     write_page({"refused": 7}, counters={library.OVERLAP_COUNTER_REFUSED: 1})
     (said,) = findings(collect(str(report)))
-    assert said.startswith("the driver refused 1 changed launches; they were launched again as asked,")
+    assert said.startswith("the driver refused 1 changed launch; it was launched again as asked,")
 
 
 def test_a_process_that_launches_nothing(preloaded, pages, overlap):

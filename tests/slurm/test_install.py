@@ -129,8 +129,8 @@ def test_a_relative_path_is_refused_and_the_whole_one_is_named(words, install, t
     """No node could find it."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    done = install(words, HOME="/home/me")
-    whole = os.path.abspath(words) if "~" not in words else "/home/me/o"
+    done = install(words, HOME="/srv/me")
+    whole = os.path.abspath(words) if "~" not in words else "/srv/me/o"
     assert done.returncode == 2 and "PREFIX must be a whole path, the same on every node, and " in done.stderr
     assert f"help: its whole path: PREFIX={whole}\n" in done.stderr
     assert not os.path.exists(whole)

@@ -99,6 +99,9 @@ def lines(form: str, *figures: object) -> str:
         (lines("iter {}/100 time/step (s): {}", 0.5, 0.4, 0.45), None),
         (lines("step {} after {} s", 1.0, 2.1, 3.2), None),  # a clock
         (lines("step {}: loss {}", 3.2, 3.1, 3.3), None),
+        (lines('{{"step": {}, "milliseconds": {}}}', 0.14, 0.12, 0.13), ('milliseconds": ([0-9.eE+-]+)', False)),
+        (lines("step_ms={1}", 140, 120, 130), ("step_ms=([0-9.eE+-]+)", False)),
+        (lines("mass = {1}", 140, 120, 130), None),
         ("loss 3\n", None),
         ("step 3: 5 ms\n", None),  # a single line may be anything
     ],

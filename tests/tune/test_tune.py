@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -295,7 +296,7 @@ def test_a_program_that_is_not_there(program: Program, overlap: Run) -> None:
     assert done.returncode == 2 and done.stderr.startswith("overlap: error: ./nothing: program not found\n")
     assert done.stderr.endswith("holds no nothing: build it, or name the program by its path from here\n")
     done = overlap("tune", "--", "demo-stencil", cwd=program.folder)
-    assert done.returncode == 2 and "only: overlap tune --simulate h100 --metric " in done.stderr
+    assert done.returncode == 2 and "only: overlap tune --simulate h100 -- demo-stencil\n" in done.stderr
     assert "options of overlap-run" not in overlap("tune", "--", "nothing", cwd=program.folder).stderr
     done = overlap("tune", "--try", "X=1", cwd=program.folder)
     assert done.returncode == 2 and "no program to run" in done.stderr
@@ -621,8 +622,9 @@ def test_killed_it_loses_at_most_one_run(program: Program, clean_environment: di
 
 def test_the_time_of_a_run_on_a_simulated_gpu_is_no_metric(program: Program, overlap: Run) -> None:
     done = overlap("tune", "--simulate", "h100", "--try", "X=fast", "--", "./program", cwd=program.folder)
-    assert done.returncode == 2 and program.runs == []
+    assert done.returncode == 2 and len(program.runs) == 1  # which shows what it prints
     assert "--simulate needs --metric: how long a run takes is the host's time" in done.stderr
+    assert "help: it prints \"step 100 ms\": --metric '([0-9.]+) ms' compares that\n" in done.stderr
 
 
 def on_a_small_disk(program: Program, environment: dict[str, str], script: str) -> subprocess.CompletedProcess[str]:
@@ -725,3 +727,63 @@ def test_resume_goes_on_for_as_long_as_before(program: Program) -> None:
 def test_a_command_in_quotes_and_a_variable_in_front(program: Program, command: str, said: str) -> None:
     done = program.call("tune", "--try", "X=1", "--", command, cwd=program.folder)
     assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_what_same_and_metric_both_match_is_told_at_the_first_run(program: Program) -> None:
+    """Otherwise every arm that changes the time is out, and the answer is that none is better."""
+    done = program.tune("--try", "X=fast", "--same", "step .*")
+    assert done.returncode == 2, done.stdout
+    assert (
+        'overlap: error: --same matches "step 100 ms", with the number that --metric reads: every arm changes it\n'
+        "overlap: help: name in --same only what must not change"
+    ) in done.stderr
+    assert len(program.runs) == 1
+    answer = program.answer("--try", "X=fast", "--same", "(?:energy .*|step|ms)")
+    assert answer["kept"] == "X=fast"
+
+
+def test_results_that_differ_between_two_bare_runs_are_an_error(program: Program) -> None:
+    text = PROGRAM.replace('echo "energy 1.5"', 'echo "energy $(wc -l <runs.txt)"')
+    (program.folder / "program").write_text(text)
+    done = program.tune("--try", "X=fast", "--same", "energy .*")
+    assert done.returncode == 1 and "tuned" not in done.stdout
+    found = re.search(r'print different results where --same matches: "energy 1" and "energy (\d)"\n', done.stderr)
+    assert found and int(found[1]) == len(program.runs) and program.runs[int(found[1]) - 1].startswith(":"), done.stderr
+    assert "overlap: help: name in --same only what is the same in every run" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ("total 12.5 s", 'it prints numbers in "total 12.5 s": --metric takes one of them, with ( ) around the number'),
+        ("it took 3 ms a step", "it prints \"it took 3 ms a step\": --metric '([0-9.]+) ms a step' compares that"),
+        ("done", "it prints no number: let the program print the time of a step, and name that with --metric"),
+    ],
+)
+def test_a_metric_that_matches_nothing_shows_what_was_printed(program: Program, printed: str, said: str) -> None:
+    (program.folder / "program").write_text(f"#!/bin/sh\necho {printed}\n")
+    done = program.tune("--try", "X=1")
+    assert done.returncode == 1
+    assert "error: the program as it is: nothing that it printed matches --metric\n" in done.stderr
+    assert f"overlap: help: {said} (tune-1/001-bare.txt)\n" in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("-", "plain", "6", "host-staged/stream")])
+def test_the_metric_that_is_offered_for_a_simulated_run_fits_it(
+    overlap: Run, library: Any, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    program = ("--", "demo-stencil", *words)
+    done = overlap("tune", "--simulate", "h200", *program, cwd=tmp_path)
+    assert done.returncode == 2 and "error: --simulate needs --metric: " in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    (offered,) = re.findall(r"--metric '([^']+)' compares that\n", done.stderr)
+    done = overlap("tune", "--simulate", "h200", "--metric", offered, "--try", "X=1", *program, cwd=tmp_path)
+    assert done.returncode == 0 and "answer  keep default" in done.stdout, done.stderr
+
+
+def test_a_simulated_run_that_fails_offers_no_metric(overlap: Run, library: Any, program: Program) -> None:
+    (program.folder / "program").write_text("#!/bin/sh\necho no input file\nexit 3\n")
+    done = overlap("tune", "--simulate", "h200", "--", "./program", cwd=program.folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("overlap: error: the program as it is: exit status 3\n")
+    assert 'it ended with "no input file"' in done.stderr

@@ -28,6 +28,7 @@ EXITS = (
     ("overlap", "0", "done; warnings are no findings, unless `--check` says so"),
     ("overlap", str(FINDINGS), "findings: mistakes, something that fails, an empty report, a warning under `--check`"),
     ("overlap", str(USAGE), "wrong options or input"),
+    ("overlap", str(LAUNCHER_FAILED), "the installation is broken: its Python is missing, or this user may not run it"),
     ("overlap", "130", "interrupted; `overlap tune` says what is known so far, also with 143 for SIGTERM"),
 )
 
@@ -38,7 +39,8 @@ READ = {
     "OVERLAP_PROGRESS": "`off`: `overlap` says nothing of what takes long, as with `--quiet`",
     "NO_COLOR": "set and not empty: no colours",
     "FORCE_COLOR": "set and not empty: colours also into a file or a pipe",
-    "COLUMNS": "the width of what is printed (60 to 100)",
+    "COLUMNS": "the width of tables and help, and of sentences on a terminal (60 to 100). Into a file or a pipe each "
+    "sentence is one line, so that it can be searched",
 }
 # Set by others of ours, and by whom.
 SET = {

@@ -23,6 +23,9 @@ enum { CANNOT_START = 125, LONGEST_HEADER = 2 * PATH_MAX };
 
 static int complain(const char *command, const char *what, const char *object) {
     fprintf(stderr, "%s: error: cannot start: %s: %s\n", command, what, object);
+    fprintf(stderr, "%s: help: %s\n", command,
+            "the installation is broken, or closed to this user: ls -lL shows the file's permissions; or install the "
+            "package again");
     return CANNOT_START;
 }
 

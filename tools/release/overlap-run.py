@@ -45,6 +45,7 @@ def main() -> int:
             from pyshim.cli.run import main as run
     except (ImportError, SyntaxError) as error:  # a module is missing, or this Python is too old
         print(f"{command}: error: cannot start: {error} ({sys.executable})", file=sys.stderr)
+        print(f"{command}: help: install the package again, for a Python that it supports", file=sys.stderr)
         return 125
     return run()
 

@@ -33,7 +33,7 @@ SIM_API CUresult cuGetExportTable(const void **table, const CUuuid *id) {
         said = true;
         sim_say("this program uses NVIDIA's CUDA runtime (cudart), which needs private tables of the real driver; "
                 "the simulated GPU runs programs that use the driver API (cuda-bindings, numba-cuda, Triton, C) or "
-                "were made by nvcc -cudart shared; use a real GPU for this one");
+                "were made by nvcc -cudart shared -no-compress; use a real GPU for this one");
     }
     return CUDA_ERROR_NOT_FOUND;
 }

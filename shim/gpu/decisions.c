@@ -54,7 +54,7 @@ bool decision_find(const struct handle *handle, const struct decision *asked, st
     if (!OVERLAP_RELAXED(handle->decisions) || !lock_take())
         return false;
     const struct decision *const decision = find_decision(handle, asked);
-    const bool holds = decision && decision->version == version_of(handle) && !handle_is_ending(handle);
+    const bool holds = decision && decision->version == version_of(handle);
     if (holds)
         *found = *decision;
     lock_leave();

@@ -2,6 +2,7 @@
 #include "../sys/sys.h"
 #include "launch.h"
 #include "handle.h"
+#include "point.h"
 #include "table.h"
 
 static bool belongs(const struct handle *handle, const struct handle_scope *scope) {
@@ -166,6 +167,7 @@ struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
     }
     if (decided)
         invalidate_decisions();
+    POINT(handle_ending);
     return scope;
 }
 

@@ -168,8 +168,8 @@ static uint32_t judge(struct device *device, uint64_t waits, uint32_t share, str
 RARE void raise_judge(struct device *device, uint64_t waits) {
     const struct overlap_policy *const policy = device_policy(device);
     struct stream *changes[CHANGES];
-    if (!device || !policy || !policy->raise_share || OVERLAP_RELAXED(captures_open) || device->vendor != VENDOR_CUDA ||
-        !device_is_ranged(device) || !lock_take())
+    if (!device || !policy || !policy->raise_share || device->vendor != VENDOR_CUDA || !device_is_ranged(device) ||
+        !lock_take())
         return;
     const uint32_t changed = judge(device, waits, overlap_share_of(policy), changes);
     lock_leave();

@@ -247,7 +247,10 @@ void stream_ended(struct stream *stream, bool gone) {
     if (!gone) { /* the driver has refused */
         __atomic_store_n(&stream->handle, key, __ATOMIC_RELAXED);
         stream_release(stream);
-    } else if (lock_take()) {
+        return;
+    }
+    POINT(stream_goes);
+    if (lock_take()) {
         /* Only under the lock: a new stream may have the handle by now, and its maker would end this record as well. */
         __atomic_store_n(&stream->handle, key, __ATOMIC_RELAXED);
         POINT(stream_ending);

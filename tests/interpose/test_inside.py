@@ -26,9 +26,13 @@ def test_callbacks_that_make_all_calls(case: str, policy: str, inside: dict[str,
     assert done.stdout == "raised to -5\nbad 0\n"
 
 
-def test_a_raised_stream_is_captured_into_a_graph_once_more(inside: dict[str, Any], preloaded: Runner) -> None:
-    """The driver compares each node with what it was (CUDA 13.3), so the stream has the program's priority again."""
-    done = preloaded(["recapture"], "default", **inside)
+@pytest.mark.parametrize("case", ["recapture", "refused"])
+def test_a_raised_stream_is_captured_into_a_graph_once_more(
+    case: str, inside: dict[str, Any], preloaded: Runner
+) -> None:
+    """The driver compares each node with what it was (CUDA 13.3), so the stream has the program's priority again. Also
+    after the driver has refused to destroy it."""
+    done = preloaded([case], "default", **inside)
     assert (done.status, done.stderr) == (0, "")
     assert done.stdout == "raised to -5\nbegins: 1 1 1, priority 0\nraised to -5\nbad 0\n"
 

@@ -6,6 +6,7 @@
  *   raising    a capture begins while another thread raises a stream
  *   lowering   likewise, while another thread, whose capture begins, gives raised streams back
  *   recapture  a raised stream is captured into a graph once more
+ *   refused    likewise, after the driver has refused to destroy it
  *
  * -DDRIVER builds the driver: the null driver of the benchmarks, which remembers priorities and calls back. Prints what went wrong.
  */
@@ -63,10 +64,10 @@ enum call { ANY, SET, BEGIN }; /* in the middle of which call */
 #undef cuLaunchKernel
 #undef cuStreamSetAttribute
 
-static void (*inside)(enum call call);
-static int levels[1 << 16]; /* priorities, by stream */
-API void inside_of(void (*callback)(enum call));
-API void inside_of(void (*callback)(enum call)) {
+static int (*inside)(enum call call); /* not 0: the call is refused */
+static int levels[1 << 16];           /* priorities, by stream */
+API void inside_of(int (*callback)(enum call));
+API void inside_of(int (*callback)(enum call)) {
     inside = callback;
 }
 API int *inside_level(void *stream);
@@ -77,8 +78,8 @@ API int *inside_level(void *stream) {
 #define WRAP(name, parameters, arguments)                                                                              \
     API int name parameters;                                                                                           \
     API int name parameters {                                                                                          \
-        if (inside)                                                                                                    \
-            inside(ANY);                                                                                               \
+        if (inside && inside(ANY))                                                                                     \
+            return 1;                                                                                                  \
         return null_##name arguments;                                                                                  \
     }
 EACH_CALL(WRAP)
@@ -124,7 +125,7 @@ extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *),
     cuStreamEndCapture(void *, void **), cuEventCreate(void **, unsigned), *inside_level(void *),
     cuStreamBeginRecaptureToGraph(void *, int, void *, int (*)(void *, void *, const void *, const void *, int),
                                   void *);
-extern void inside_of(void (*)(enum call));
+extern void inside_of(int (*)(enum call));
 
 enum { ROUNDS = 40, CHILDREN = 60, SECONDS = 60 };
 static void *k, *event;
@@ -151,13 +152,14 @@ static int all_calls(void) {
     return wrong;
 }
 
-static void call_back(enum call call) {
+static int call_back(enum call call) {
     (void)call;
     if (depth)
-        return;
+        return 0;
     depth++;
     __atomic_fetch_add(&bad, all_calls(), __ATOMIC_RELAXED);
     depth--;
+    return 0;
 }
 
 static void *work(void *once) {
@@ -238,7 +240,7 @@ static void *begin(void *stream) {
 
 /* When the driver is told to raise a stream, or to lower the first one, another thread begins a capture. How far is it by the
  * time that this call is done? */
-static void in_a_change(enum call call) {
+static int in_a_change(enum call call) {
     static pthread_t other;
     static int state;
     if (call == BEGIN && pthread_equal(pthread_self(), other)) {
@@ -255,6 +257,7 @@ static void in_a_change(enum call call) {
         wait_a_little(&reached);
         in_middle = 0;
     }
+    return 0;
 }
 
 /* As the driver would call it for a node: `status` says the mode, and the priority of the stream. */
@@ -263,11 +266,20 @@ static int differs(void *data, void *node, const void *before, const void *now, 
     return 0;
 }
 
-static void recapture(void) {
-    bad += cuStreamCreate(&large, 1) + cuStreamCreate(&small, 1);
+static int refuses(enum call call) {
+    return call == ANY;
+}
+
+static void recapture(int refused) {
     void *graph;
+    bad += cuStreamCreate(&large, 1) + cuStreamCreate(&small, 1);
     capturing = large;
     small_is_raised();
+    if (refused) {
+        inside_of(refuses);
+        bad += cuStreamDestroy_v2(small) != 1;
+        inside_of(NULL);
+    }
     bad += cuStreamBeginRecaptureToGraph(small, 2, capturing, differs, raised) + cuStreamEndCapture(small, &graph);
     small_is_raised();
 }
@@ -311,7 +323,9 @@ int main(int argc, char **argv) {
     else if (strcmp(what, "lowering") == 0)
         captures(1);
     else if (strcmp(what, "recapture") == 0)
-        recapture();
+        recapture(0);
+    else if (strcmp(what, "refused") == 0)
+        recapture(1);
     printf("bad %d\n", bad);
     return 0;
 }

@@ -70,6 +70,14 @@ def test_a_stream_whose_end_could_not_wait_for_the_raise(race: Race) -> None:
     assert (raised(done), done.stdout) == ("00", "priority 0 0\n")
 
 
+def test_a_stream_that_has_ended_while_a_new_one_gets_its_handle(race: Race) -> None:
+    """Its record says the handle under the lock alone: else the new stream's record ends in its place, and with it what
+    the program has asked for."""
+    policy = rule("leave", more="streams: {raise: off, created_by: [race]}")
+    done = race(EARLY.format(point="stream_goes"), "n:3", "d:3", "n:4", "P:4 k:4:8", policy=policy)
+    assert (raised(done), done.stdout) == ("5", "priority 0 0\n")
+
+
 def test_a_stream_is_destroyed_while_another_capture_begins_at_its_handle(race: Race) -> None:
     """Only a capture that was open before the end of the stream ends with it: this one sees no raised stream."""
     order = "1:stream_gone 2:begin 2:captures 1:end 2:captured 2:end"
@@ -114,6 +122,15 @@ def test_a_decision_that_is_stale_before_it_is_kept(race: Race) -> None:
         EARLY.format(point="decision_made"), "n:1", LAUNCH, "c:2", LAUNCH, policy=rule("make_room", match='kernel: "k"')
     )
     assert [size > 0 for size in sizes(done)] == [False, True]
+
+
+def test_a_decision_about_a_kernel_that_begins_to_end_before_it_is_kept(race: Race) -> None:
+    """It is not kept, nor is the answer. Nothing had been decided about the kernel, so the epoch does not tell."""
+    policy = rule("{blocks_per_sm: 1}", match='kernel: "k"')
+    order = "1:decision_made 2:begin 2:handle_ending 1:answered 2:end 1:end"
+    done = race(order, "l:0", f"{LAUNCH} @answered {LAUNCH}", "l:1", "", policy=policy)
+    assert done.stdout == "same address: 1\n"
+    assert (sizes(done), sizes(done, "j")) == ([SIZE], [0])
 
 
 def test_an_answer_about_a_kernel_that_is_unloaded_before_it_is_kept(race: Race) -> None:
@@ -176,6 +193,14 @@ def test_a_judgement_whose_waits_another_one_has_covered(race: Race) -> None:
     second = "s:2" + " s:1" * 15 + " j:1:1000 k:2:8"
     done = race(EARLY.format(point="judgement_due"), FIFTEEN, "s:2", second, "k:2:8", policy=AUTO)
     assert raised(done) == "055"
+
+
+def test_the_work_of_a_stream_is_not_that_of_the_next_one_with_its_record(race: Race) -> None:
+    """Another thread has launched it, and has launched nothing since: its slot names the record, and the stream by its
+    serial."""
+    second = "d:2 n:2 " + "j:1:1000 k:2:8 s:2 " * 16
+    done = race("1:begin 1:end 2:begin 2:end", "n:1 n:2", "j:2:90000", second, "k:2:8", policy=AUTO)
+    assert raised(done)[-1] == "5"
 
 
 # ---- The lock ----

@@ -47,7 +47,7 @@ _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "N
 RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
 # The interpreter, the loader and the C library read these when a process starts.
 _READ_AT_THE_START = ("PYTHON", "LANG", "LC_", "LD_PRELOAD")
-_ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+_ALSO = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "RANK", "WORLD_SIZE", "LOCAL_RANK")
 # Each collects all tests and makes what sessions share for itself: more would cost more than they bring.
 _MOST_WORKERS = 8
 

@@ -276,9 +276,24 @@ def _start_early(kind: str) -> str:
 
 
 def _copies(one: ProcessResult) -> str:
-    if _is_torch(one):
-        return "pin_memory=True and .to(device, non_blocking=True) on a stream of its own let copies run beside kernels"
+    """By what most of them are that run beside no kernel."""
+    whole = one.shares.copies_us
+    if one.copies.pinned_us < whole / 2:
+        return _pinned(one, one.copies.pageable_us / whole)
+    if one.copies.apart_us < whole / 2:
+        return "the memory is pinned, but the streams run kernels, too: on a stream of its own a copy runs beside them"
     return (
+        "memory is pinned, and the streams are their own: begin copies earlier, or in chunks, each computed while the "
+        f"next is copied; else copy {'less, as by bfloat16' if _is_torch(one) else 'less'}"
+    )
+
+
+def _pinned(one: ProcessResult, pageable: float) -> str:
+    told = f"{percent(pageable)} of that is of memory that is not pinned: " if pageable else ""
+    if _is_torch(one):
+        how = "pin_memory=True and .to(device, non_blocking=True) on a stream of its own let copies run beside kernels"
+        return told + how
+    return told + (
         "copy from pinned memory (cudaMallocHost) by cudaMemcpyAsync on a stream of its own, beside kernels; or in "
         "chunks, each computed while the next is copied"
     ).replace("cuda", "hip" if _is_amd(one) else "cuda")

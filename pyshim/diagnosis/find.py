@@ -12,6 +12,7 @@ from math import inf
 from pyshim.diagnosis import idle, setting
 from pyshim.diagnosis.blocked import DeviceQueues, Resident, resident_on
 from pyshim.diagnosis.chosen import Records, load
+from pyshim.diagnosis.copies import exposed_copies
 from pyshim.diagnosis.exposed import by_name, collectives
 from pyshim.diagnosis.intervals import Interval, clipped, length, median, merged
 from pyshim.diagnosis.inversions import Inversions
@@ -89,10 +90,8 @@ class _Process:
         waited = inversions.result()
         host = idle.host_waits(self.records.calls)
         ranges = [one for one in self.records.ranges if not one.on_gpu and one.end_us - one.start_us >= _RANGE_US]
-        lines = {
-            device: Timeline([one.work for one in self.gpus[device].queued], self.bounds[0], self.bounds[-1])
-            for device in self.devices
-        }
+        own = {device: [one.work for one in self.gpus[device].queued] for device in self.devices}
+        lines = {device: Timeline(works, self.bounds[0], self.bounds[-1]) for device, works in own.items()}
         pieces = {
             device: list(idle.pieces(line.idle, self.gpus[device].queued, host)) for device, line in lines.items()
         }
@@ -124,6 +123,7 @@ class _Process:
             unread=self.records.unread,
             shares=mean(list(shares.values())),
             gpus=shares,
+            copies=mean([exposed_copies(own[device], line.copies, self.count) for device, line in lines.items()]),
             idle=idle.summary(list(pieces.values()), self.count, ranges, _MOST_OF * span),
             streams=sum(1 for stream in self.queues.streams.values() if stream.works),
             main_stream=self._main_stream(),

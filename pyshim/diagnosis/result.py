@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pyshim.diagnosis.copies import ExposedCopies
 from pyshim.diagnosis.exposed import CollectiveRun, Kind
 from pyshim.diagnosis.idle import Idle
 from pyshim.diagnosis.queues import Place
@@ -133,6 +134,7 @@ class ProcessResult(Waited):
     unread: str  # a clause about what could not be read, where that could change the answer
     shares: Shares  # mean of the GPUs
     gpus: dict[int, Shares]
+    copies: ExposedCopies  # mean of the GPUs
     idle: Idle  # mean of the GPUs
     streams: int  # that ran anything
     main_stream: tuple[str, float]  # of the GPU with most work: the busiest, and its part of the work

@@ -15,10 +15,14 @@ Overlap"), exposed copies and idle time that of TraceLens ("GPU timeline").
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
+from pyshim.diagnosis.copies import ExposedCopies
 from pyshim.diagnosis.intervals import Interval, both, clipped, length, merged, without
 from pyshim.profiles.record import MemoryOperation, TracedLaunch, Work
+
+Times = TypeVar("Times", "Shares", ExposedCopies)
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,10 @@ class Shares:
         return self.computation_us + self.communication_us + self.copies_us + self.idle_us
 
 
-def mean(of: Sequence[Shares]) -> Shares:
-    """Return the mean of several GPUs."""
-    names = Shares.__dataclass_fields__
-    return Shares(*(sum(getattr(one, name) for one in of) / len(of) for name in names))
+def mean(of: Sequence[Times]) -> Times:
+    """Return the mean of several GPUs, of each field."""
+    kind = type(of[0])
+    return kind(*(sum(getattr(one, field.name) for one in of) / len(of) for field in fields(kind)))
 
 
 class Timeline:

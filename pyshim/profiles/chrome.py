@@ -34,6 +34,8 @@ from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
     COPY,
     KERNEL,
+    PAGEABLE,
+    PINNED,
     Activity,
     Call,
     Collective,
@@ -203,7 +205,7 @@ class KinetoTrace(_ChromeTrace):
         if category == "kernel":
             yield _kernel(event, name, *when)
         elif category in MEMORY:
-            yield MemoryOperation(*_place(event), *when, _rank(event), _correlation(event))
+            yield MemoryOperation(*_place(event), *when, _rank(event), _correlation(event), _memory(name))
         elif category in _SPANS:
             process = _rank(event) if _SPANS[category] else self.process(event)
             yield NamedRange(name, *when, _SPANS[category], process)
@@ -313,6 +315,11 @@ def _rank(event: Mapping[str, Any]) -> int | None:
     """Return the rank that a program which merged files wrote beside the correlation."""
     arguments = _mapping(event.get("args"))
     return _integer(arguments["rank"]) if "rank" in arguments and "correlation" in arguments else None
+
+
+def _memory(name: str) -> str:
+    """Return the host's memory in Memcpy HtoD (Pageable -> Device)."""
+    return PAGEABLE if "Pageable" in name else PINNED if "Pinned" in name else ""
 
 
 def _correlation(event: Mapping[str, Any]) -> int | None:

@@ -24,6 +24,8 @@ from pyshim.profiles.record import (
     CALL,
     COPY,
     KERNEL,
+    PAGEABLE,
+    PINNED,
     WAIT,
     Activity,
     Call,
@@ -44,6 +46,7 @@ _CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _SYNCHRONIZATIONS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 _EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 _SYNC_TYPES = "ENUM_CUPTI_SYNC_TYPE"
+_MEMORY_KINDS = "ENUM_CUDA_MEM_KIND"  # labels Pageable, Pinned, Device, ...
 # CUpti_ActivitySynchronizationType
 _EVENT_SYNC, _STREAM_WAIT, _STREAM_SYNC = "EVENT_SYNCHRONIZE", "STREAM_WAIT_EVENT", "STREAM_SYNCHRONIZE"
 _CUPTI_SYNC_TYPES = {1: _EVENT_SYNC, 2: _STREAM_WAIT, 3: _STREAM_SYNC}
@@ -64,7 +67,7 @@ _KERNEL_COLUMNS = (
     *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
     *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "correlationId"),
 )
-_COPY_COLUMNS = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId")
+_COPY_COLUMNS = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId", "srcKind", "dstKind")
 _WAIT_COLUMNS = (
     *("start", "end", "deviceId", "contextId", "streamId", "globalPid", "correlationId", "syncType", "eventId"),
 )
@@ -209,9 +212,14 @@ class NsysTrace(StoredTrace):
         self.note_left_out()
 
     def _copies(self, tables: _Tables) -> Iterator[MemoryOperation]:
+        words = dict(tables.rows(_MEMORY_KINDS, ("id", "label"))) if _MEMORY_KINDS in tables.names else {}
         for table in _MEMORY:
-            for start, end, device, stream, *more in tables.rows(table, _COPY_COLUMNS, _ENDED):
-                yield MemoryOperation(device or 0, sys.intern(str(stream or 0)), start / 1e3, end / 1e3, *more)
+            for start, end, device, stream, process, correlation, *kinds in tables.rows(table, _COPY_COLUMNS, _ENDED):
+                memory = {str(words.get(kind)).lower() for kind in kinds} & {PAGEABLE, PINNED}
+                yield MemoryOperation(
+                    *(device or 0, sys.intern(str(stream or 0)), start / 1e3, end / 1e3, process, correlation),
+                    memory=min(memory, default=""),
+                )
 
     def _calls(self, tables: _Tables) -> Iterator[Call]:
         strings = tables.strings(_CALLS, ("nameId",))
@@ -296,7 +304,7 @@ def _is_torn(path: str) -> bool:
     return len(header) < 100 or length < (65536 if size == 1 else size) * pages
 
 
-_TEXTS = ("text", "value", "name")
+_TEXTS = ("text", "value", "name", "label")
 _ENDED = """typeof("start") = 'integer' AND typeof("end") = 'integer' AND "end" >= "start\""""
 
 

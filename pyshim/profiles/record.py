@@ -47,6 +47,9 @@ class TracedLaunch(NamedTuple):
     collective: Collective | None = None
 
 
+PAGEABLE, PINNED = "pageable", "pinned"
+
+
 class MemoryOperation(NamedTuple):
     """A copy or memset on the GPU: neither computation nor communication."""
 
@@ -56,6 +59,7 @@ class MemoryOperation(NamedTuple):
     end_us: float
     process: int | None = None
     correlation: int | None = None
+    memory: str = ""  # of the host: PAGEABLE or PINNED; "": it has no part in it, or the trace does not say
 
 
 class NamedRange(NamedTuple):

@@ -113,7 +113,7 @@ class Rows:
             if category == "kernel":
                 key = name, pid, tid, before, behind
             elif '"stream"' in before and '"rank"' not in behind:
-                key = category, pid, tid, before
+                key = category, name, pid, tid, before
             else:
                 return False
         try:

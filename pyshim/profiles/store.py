@@ -84,7 +84,7 @@ class Store:
                 one.correlation,
             )
         elif isinstance(one, MemoryOperation):
-            number = self.works.number_of(MemoryOperation(one.device, one.stream, 0.0, 0.0, one.process))
+            number = self.works.number_of(MemoryOperation(*one[:2], 0.0, 0.0, one.process, None, one.memory))
             self.add_work(number, one.start_us, one.end_us, one.correlation or 0)
         elif isinstance(one, Wait):
             event = one.event and (one.event[0], 0)
@@ -139,7 +139,7 @@ def taken(column: Column, indices: Iterable[int]) -> list[Any]:
 def _work(form: Work, start_us: float, end_us: float, correlation: int | None) -> Work:
     if isinstance(form, TracedLaunch):
         return TracedLaunch._make((*form[:4], start_us, end_us, *form[6:13], correlation, *form[14:]))
-    return MemoryOperation._make((*form[:2], start_us, end_us, form[4], correlation))
+    return MemoryOperation._make((*form[:2], start_us, end_us, form[4], correlation, form[6]))
 
 
 def _call(form: Call, start_us: float, end_us: float, correlation: int | None) -> Call:

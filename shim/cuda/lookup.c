@@ -6,7 +6,7 @@
 #include "../text.h"
 #include "cuda.h"
 
-/* Names for which cuGetProcAddress returns another function from some version on (cudaTypedefs.h 13.0). */
+/* Names for which cuGetProcAddress returns another function from some version on (cudaTypedefs.h 13.5). */
 static const struct {
     char name[40];
     int since;
@@ -45,7 +45,7 @@ static int hook_with(const char *name, const char *ending) {
 
 enum { SINCE_64_BIT = 3020, SINCE_PER_THREAD = 7000 }; /* a request for an older version means another function */
 
-enum { KNOWN = 13000 }; /* the newest version whose functions the rows tell */
+enum { KNOWN = 13050 }; /* the newest version whose functions the rows tell (cudaTypedefs.h 13.5) */
 
 /* Does a request for a version newer than the rows mean a function that they do not tell? */
 static bool is_newer(const char *symbol, int version, uint64_t flags, const void *address) {

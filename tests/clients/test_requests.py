@@ -112,6 +112,9 @@ def procs() -> list[Proc]:
     return [Proc(base, int(version), int(per_thread)) for base, version, per_thread in found]
 
 
+NEWEST = str(max(row.version for row in procs()))
+
+
 def bases(symbols: set[str]) -> set[str]:
     """What cuGetProcAddress is asked for to get them."""
     text = (ROOT / "tools" / "simgpu" / "api.def").read_text()
@@ -123,7 +126,10 @@ def bases(symbols: set[str]) -> set[str]:
 def requests_of_everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All of them at each of their versions, at the one before, and at the newest."""
     asked = {
-        (row.base, at, flags) for row in procs() for at in (row.version - 1, row.version, 13000) for flags in (0, 1, 2)
+        (row.base, at, flags)
+        for row in procs()
+        for at in (row.version - 1, row.version, int(NEWEST))
+        for flags in (0, 1, 2)
     }
     path = tmp_path_factory.mktemp("requests") / "every"
     path.write_text("- 0 0\n" + "".join(f"{name} {version} {flags}\n" for name, version, flags in sorted(asked)))
@@ -211,7 +217,8 @@ def both(simulated: Mapping[str, str], table_of: Callable[[str], Mapping[str, st
 def test_exactly_the_rows_of_the_table_are_replaced(
     runtime: str, policy: str, command: Callable[[str], list[str]], both: Both
 ) -> None:
-    alone, with_library = both(command(runtime), policy)
+    newest = {"SIMGPU_DRIVER_VERSION": NEWEST} if runtime == "every" else {}
+    alone, with_library = both(command(runtime), policy, **newest)
     assert len(alone.requests) > RUNTIMES[runtime]
     # One question to dlsym leads to all of them, and the first of them is for no name at all.
     assert alone.symbols.count("cuGetProcAddress_v2") == 1
@@ -275,6 +282,6 @@ def test_functions_that_the_driver_does_not_export(
 ) -> None:
     """Only the request tells which version is meant: resolve.c knows from which one on it is another function."""
     command = [str(build("asked", str(SOURCE), "-rdynamic")), "--replay", str(requests_of_rows)]
-    here = {"LD_LIBRARY_PATH": str(inner_driver.parent), **({"INNER_VERSION": older} if older else {})}
+    here = {"LD_LIBRARY_PATH": str(inner_driver.parent), "INNER_VERSION": older or NEWEST}
     replaced = check(*both(command, **here), inner_driver)
     assert replaced == rows() if older is None else replaced < rows()

@@ -112,6 +112,24 @@ def test_prototypes_are_those_of_the_installed_header(declared: dict[str, set[st
             assert plain(parameters.strip("() ")) == plain(theirs, PASSED_ON), name
 
 
+def test_rows_tell_the_newest_version_of_each_function(cuda_headers: Path) -> None:
+    """Of a name of ours no version may come that has no row, up to the newest that lookup.c takes for known."""
+    text = (cuda_headers / "cudaTypedefs.h").read_text()
+    theirs: dict[str, set[int]] = {}
+    for name, version in re.findall(r"\bPFN_(cu\w+?)_v(\d+)(?:_pts[zd])?\)", text):
+        theirs.setdefault(name, set()).add(int(version))
+    known = int(re.findall(r"KNOWN = (\d+)", (ROOT / "shim/cuda/lookup.c").read_text())[0])
+    entries = re.findall(r"^ENTRY\((\w+), (\w+), (\d+), \d\)", (ROOT / "tools/simgpu/api.def").read_text(), re.M)
+    hooked = {row.name for row in driver_table.rows()}
+    newest: dict[str, int] = {}
+    for symbol, name, version in entries:
+        if symbol in hooked:
+            newest[name] = max(newest.get(name, 0), int(version))
+    assert len(newest) > 60 and newest.keys() <= theirs.keys()
+    assert {name for name in newest if max(at for at in theirs[name] if at <= known) > newest[name]} == set()
+    assert max(max(versions) for versions in theirs.values()) >= known, "which no header here says"
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "same"),
     [

@@ -59,7 +59,7 @@ FIELDS = {
         processes[].waited_us processes[].saves_us processes[].moved_us processes[].as_before_us
         processes[].saves_at_most processes[].still_us
         processes[].minor[].* processes[].major[].* processes[].one_wave_us processes[].one_wave_lost_us
-        processes[].one_wave_kernel processes[].beside_us processes[].unread processes[].waits
+        processes[].one_wave_kernel processes[].beside_us processes[].copies.* processes[].unread processes[].waits
         processes[].events_untold
         processes[].raised_us processes[].unclaimed_us processes[].unclaimed_one_wave_us processes[].refuted_us
         processes[].idle_us processes[].communication_us processes[].hidden_us processes[].faults[]

@@ -116,6 +116,6 @@ def test_the_generated_table_of_the_page_is_that_of_its_commands(
     folder = str(tmp_path / "runs")
     made = python("-m", "tools.bench.jobs", "--runs", "2", "--folder", folder, cwd=ROOT)
     assert made.returncode == 0, made.stderr
-    done = python("-m", "pyshim", "report", folder, "--jobs", cwd=ROOT, env={"COLUMNS": ""})
+    done = python("-m", "pyshim", "report", folder, "--jobs", cwd=ROOT, env={"COLUMNS": "", "TZ": "UTC"})
     page = (ROOT / "docs" / "how-to" / "who-gains.md").read_text(encoding="utf-8")
     assert f"```text\n{done.stdout}```" in page

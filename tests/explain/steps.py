@@ -56,10 +56,18 @@ class Step:
     def collective(self, name: str, start: float, length: float, stream: int = 20, **more: Any) -> None:
         self.kernel(NCCL.format(name), start, length, stream, blocks=16, **more)
 
-    def copy(self, start: float, length: float, stream: int = 21, called: float = 1.0, device: int = 0) -> None:
+    def copy(
+        self,
+        start: float,
+        length: float,
+        stream: int = 21,
+        called: float = 1.0,
+        device: int = 0,
+        name: str = "Memcpy HtoD (Pinned -> Device)",
+    ) -> None:
         number = self.call("cudaMemcpyAsync", called)
         place = {"device": device, "stream": stream, "correlation": number}
-        self._add("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", start, length, device, stream, **place)
+        self._add("gpu_memcpy", name, start, length, device, stream, **place)
 
     def wait(self, stream: int, called: float) -> None:
         """A stream waits for an event, and the trace does not say which."""

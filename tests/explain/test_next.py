@@ -143,3 +143,30 @@ def test_clocks_that_differ_are_no_missing_calls(overlap: Any, library: Any, tmp
     path = trace(tmp_path / "trace.json", lambda one: one.kernel("gemm", -5e6, 900, called=1.0), marks=False)
     said = " ".join(overlap("explain", str(path)).stdout.split())
     assert "ProfilerActivity" not in said and "the trace has no calls" not in said, said
+
+
+@pytest.mark.parametrize(
+    ("memory", "stream", "advice"),
+    [
+        ("Memcpy HtoD (Pageable -> Device)", 21, "100 % of that is of memory that is not pinned: "),
+        ("Memcpy HtoD (Pinned -> Device)", 7, "the memory is pinned, but the streams run kernels, too: "),
+        ("Memcpy HtoD (Pinned -> Device)", 21, "memory is pinned, and the streams are their own: begin copies earlier"),
+        ("copy", 21, "copy from pinned memory (cudaMallocHost) by cudaMemcpyAsync on a stream of its own"),
+    ],
+)
+def test_what_helps_copies_is_by_what_they_are(of_steps: Any, memory: str, stream: int, advice: str) -> None:
+    """Others run beside kernels, and do not count."""
+
+    def step(one: Step) -> None:
+        one.copy(0, 600, stream, name=memory)
+        one.wait(7, 2)
+        one.kernel("gemm", 602, 398)
+        for at in range(5):
+            one.copy(610 + at, 300, 30 + at, name="Memcpy DtoH (Device -> Pageable)")
+
+    found = of_steps(step)
+    assert found["verdict"] == "no: copies" and found["next"].startswith(advice)
+    copies = found["process"]["copies"]
+    expected = {"pageable_us": 600 * ("Pageable" in memory), "pinned_us": 600 * ("Pinned" in memory)}
+    assert copies == pytest.approx({**expected, "apart_us": 600 * (stream == 21)}, rel=0.02)
+    assert of_steps(of_torch(step))["next"] != found["next"] or stream == 7

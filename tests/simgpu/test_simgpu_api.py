@@ -27,7 +27,8 @@ for base, version, per_thread, symbol in rows:
     code = d.try_("cuGetProcAddress_v2", base.encode(), C.byref(address), version, flags, C.byref(status))
     if code or status.value or address.value != C.cast(getattr(d.lib, symbol), P).value: wrong.append([base, version])
 answer(wrong)
-"""
+""",
+        SIMGPU_DRIVER_VERSION=str(max(version for _, version, _, _ in PROCS)),
     )
     assert run.answer == []
 

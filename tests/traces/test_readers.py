@@ -39,8 +39,50 @@ def test_kineto(tmp_path):
         NamedRange("ProfilerStep#4", 280.0, 430.5, on_gpu=False),
         TracedLaunch(GEMM, False, 0, "7", 100.0, 140.5, 264, 128, 168, shared_memory=99328),
         TracedLaunch(NCCL, True, 0, "20", 120.25, 180.25, 24, 544, 96, shared_memory=103808, correlation=1),
-        MemoryOperation(0, "7", 90.0, 95.0, correlation=2),
+        MemoryOperation(0, "7", 90.0, 95.0, correlation=2, memory="pinned"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "memory"),
+    [
+        ("Memcpy HtoD (Pageable -> Device)", "pageable"),
+        ("Memcpy DtoH (Device -> Pageable)", "pageable"),
+        ("Memcpy DtoH (Device -> Pinned)", "pinned"),
+        ("Memcpy DtoD (Device -> Device)", ""),
+        ("Memset (Device)", ""),
+    ],
+)
+@pytest.mark.parametrize("many", [False, True], ids=["decoded", "by patterns"])
+def test_the_memory_of_a_copy(tmp_path, name, memory, many):
+    events = kineto_events([K(None, 100.0 + at, 0.5, correlation=1) for at in range(3000 if many else 3)])
+    for event in events[-2:-1]:
+        event["name"] = name
+    events[-2]["ts"] = 1.0
+    copies = [one for one in read(kineto(tmp_path / "trace.json", events))[1] if isinstance(one, MemoryOperation)]
+    assert [one.memory for one in copies if one.start_us == 1.0] == [memory]
+    assert {one.memory for one in copies if one.start_us > 1.0} == {"pinned"}
+
+
+def test_the_memory_of_a_copy_of_nsys(tmp_path):
+    path = nsys(tmp_path / "t.sqlite", [*KERNELS, K(None, 50.0, 1.0), K(None, 60.0, 1.0)])
+    with closing(sqlite3.connect(path)) as database:
+        for column in ("srcKind", "dstKind"):
+            database.execute(f"ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY ADD COLUMN {column} INTEGER")
+        for start, source, target in ((90, 2, 0), (50, 1, 2), (60, 2, 2)):
+            words = f"SET srcKind = {source}, dstKind = {target} WHERE start = {start * 1000}"
+            database.execute(f"UPDATE CUPTI_ACTIVITY_KIND_MEMCPY {words}")
+        database.commit()
+
+        def found() -> dict[float, str]:
+            return {one.start_us: one.memory for one in read(path)[1] if isinstance(one, MemoryOperation)}
+
+        assert set(found().values()) == {""}, "numbers alone say nothing"
+        database.execute("CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER NOT NULL, name TEXT, label TEXT)")
+        for number, label in enumerate(("Pageable", "Pinned", "Device")):
+            database.execute("INSERT INTO ENUM_CUDA_MEM_KIND VALUES (?, ?, ?)", (number, f"X_{number}", label))
+        database.commit()
+        assert found() == {90.0: "pageable", 50.0: "pinned", 60.0: ""}
 
 
 def test_kineto_compressed_whatever_it_is_called(tmp_path):

@@ -2,7 +2,7 @@
  *
  * Then an address says nothing to whoever stands in between; only the request does. FUNCTIONS is a file of lines
  * FUNCTION(symbol); which of them a request means is as in the simulated driver (tools/simgpu/api.c). INNER_VERSION in the
- * environment: it is older than 13.0.
+ * environment: it is of another version than 13.0.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,0 +1,34 @@
+"""Of the copies that run beside no kernel: from and to which memory of the host, and on whose streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyshim.diagnosis.intervals import Interval, both, length, merged
+from pyshim.profiles.record import PAGEABLE, PINNED, MemoryOperation, TracedLaunch, Work
+
+
+@dataclass(frozen=True)
+class ExposedCopies:
+    """Microseconds of a step; where copies of two sorts run at once, of both."""
+
+    pageable_us: float  # of memory of the host that is not pinned
+    pinned_us: float
+    apart_us: float  # on streams that run no kernels
+
+
+def exposed_copies(works: Sequence[Work], exposed: Sequence[Interval], steps: int) -> ExposedCopies:
+    """works: of one GPU, in the order of their starts. exposed: when copies run beside no kernel."""
+    computing = {work.stream for work in works if isinstance(work, TracedLaunch)}
+    copies = [work for work in works if isinstance(work, MemoryOperation)]
+    return ExposedCopies(
+        _inside((one for one in copies if one.memory == PAGEABLE), exposed) / steps,
+        _inside((one for one in copies if one.memory == PINNED), exposed) / steps,
+        _inside((one for one in copies if one.stream not in computing), exposed) / steps,
+    )
+
+
+def _inside(copies: Iterable[MemoryOperation], exposed: Sequence[Interval]) -> float:
+    own = merged((one.start_us, one.end_us) for one in copies)
+    return length([(first, last) for _, first, last in both(own, exposed) if last > first])

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 
 class Errors(NamedTuple):
-    """Of programs for which something was expected: points of the time of a step, positive where it was too much."""
+    """Of traces for which something was expected: points of the time of a step, positive where it was too much."""
 
-    programs: int
+    programs: int  # on one kind of GPU: a trace each
     least: float
     most: float
-    bounds: int  # programs whose traces were read as if no GPU were named: the estimate is a bound
+    bounds: int  # traces that were read as if no GPU were named: the estimate is a bound
     bounds_most: float  # by how much the bound was above what came
-    nothing: int  # programs for which next to nothing was expected
-    missed: int  # of these, programs that gained 10 % and more
+    nothing: int  # traces for which next to nothing was expected
+    missed: int  # of these, those whose programs gained 10 % and more
 
 
 ERRORS = Errors(programs=8, least=-3.4, most=7.7, bounds=5, bounds_most=23.4, nothing=18, missed=2)
@@ -29,4 +29,4 @@ def words(at_most: bool) -> str:
     if at_most:
         points = f"{ERRORS.bounds_most:.0f} points"
         return f"how long blocks in front take is not known; such bounds were up to {points} too high"
-    return f"estimates of {ERRORS.programs} programs were off by {ERRORS.least:+.0f} to {ERRORS.most:+.0f} points"
+    return f"estimates of {ERRORS.programs} traces were off by {ERRORS.least:+.0f} to {ERRORS.most:+.0f} points"

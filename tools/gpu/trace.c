@@ -132,13 +132,26 @@ static void devices(void) {
     }
 }
 
+/* As Kineto writes them: what helps a copy depends on the host's memory. */
+static const char *memory(uint8_t kind) {
+    return kind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ? "Pageable"
+           : kind == CUPTI_ACTIVITY_MEMORY_KIND_PINNED ? "Pinned"
+           : kind == CUPTI_ACTIVITY_MEMORY_KIND_DEVICE ? "Device"
+                                                       : "Other";
+}
+
+static void copied(const CUpti_ActivityMemcpy6 *copy) {
+    char name[32];
+    snprintf(name, sizeof name, "Memcpy (%s -> %s)", memory(copy->srcKind), memory(copy->dstKind));
+    row("gpu_memcpy", name, copy->deviceId, copy->streamId, copy->start, copy->end, copy->correlationId);
+    end_row();
+}
+
 static void record(const CUpti_Activity *one) {
     if (one->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
         kernel((const void *)one);
     } else if (one->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
-        const CUpti_ActivityMemcpy6 *copy = (const void *)one;
-        row("gpu_memcpy", "copy", copy->deviceId, copy->streamId, copy->start, copy->end, copy->correlationId);
-        end_row();
+        copied((const void *)one);
     } else if (one->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
         const CUpti_ActivityMemset4 *set = (const void *)one;
         row("gpu_memset", "memset", set->deviceId, set->streamId, set->start, set->end, set->correlationId);

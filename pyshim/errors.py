@@ -19,12 +19,6 @@ class OverlapError(Exception):
         self.status = status
 
 
-def counted(number: int, word: str) -> str:
-    """Return "1 launch" or "1,200 launches"."""
-    ending = "es" if word.endswith(("ch", "s", "x")) else "s"
-    return f"{number:,} {word}{ending * (number != 1)}"
-
-
 def printable(text: str) -> str:
     """Return one line that cannot move a terminal's cursor, whatever a program or a file is called."""
     return text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyshim.cli import ui
-from pyshim.errors import FINDINGS, USAGE, OverlapError, counted
+from pyshim.counts import counted
+from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import document, files
 from pyshim.policy.finding import STYLES, Finding, quote, render
 from pyshim.policy.reader import Reading, read_bytes, read_file

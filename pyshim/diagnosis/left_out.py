@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
-from pyshim.profiles.counts import plural
+from pyshim.counts import counted
 from pyshim.profiles.record import CALL, COPY, KERNEL, WAIT, Call, Trace, TracedLaunch, Work
 
 _FEW = 0.1  # of the work's time, of the calls, of the waits: so much need not be known
@@ -55,7 +55,7 @@ def possible(trace: Trace, works: Sequence[Work], calls: Sequence[Call]) -> tupl
     beside = set() if trace.kind == _BY_QUEUE else _too_long(works, set(_beside_their_own_stream(works)))
     if beside:
         longest = max(works[index].end_us - works[index].start_us for index in beside)
-        said = plural(len(beside), "kernel or copy runs", "kernels and copies run")
+        said = counted(len(beside), "kernel or copy runs", "kernels and copies run")
         record = "an impossible record" if len(beside) == 1 else "impossible records"
         trace.warnings.append(
             f"{trace.path}: {said} for up to {_time(longest)} beside later work of the same stream: {record}, left out"

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from pyshim.profiles.counts import plural
+from pyshim.counts import counted
 
 _FEW = 2  # of one kind are shown
 _MOST = 5  # kinds
@@ -27,4 +27,4 @@ def shortened(notes: Sequence[str]) -> Iterator[str]:
             yield f"{own[0]} (and {len(own) - 1:,} more notes like this one: --full has them)"
     rest = sum(map(len, groups[_MOST:]))
     if rest:
-        yield f"{plural(rest, 'more note', 'more notes')} of other kinds: --full has them"
+        yield f"{counted(rest, 'more note', 'more notes')} of other kinds: --full has them"

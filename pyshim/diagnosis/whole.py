@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyshim.counts import counted
 from pyshim.diagnosis.answer import every
 from pyshim.diagnosis.look import TraceAnswer, member_name, names
 from pyshim.diagnosis.parts import Part, Prose, Table, apart, cut
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
 from pyshim.diagnosis.verdict import why_not
 from pyshim.diagnosis.words import a_step, kernel_name, listed, milliseconds, percent, size
-from pyshim.profiles.counts import plural
 
 _ROWS = 12  # of a table
 
@@ -28,7 +28,7 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
     step = a_step(one)
     yield from (f"{found}." for found in answer.verdicts[1:])
     if one.steps:
-        yield f"Times are means of {plural(one.count, 'step')}, by the ranges {one.steps}."
+        yield f"Times are means of {counted(one.count, 'step')}, by the ranges {one.steps}."
     for time, which, name in ((one.setup_us, "first", "set-up"), (one.teardown_us, "last", "tear-down")):
         if time:
             yield f"The {which} {milliseconds(time)} are left out as {name}: next to no kernel ran."

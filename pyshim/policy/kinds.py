@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, Optional, TypeVar, Union, cast
 import yaml
 
 from pyshim import _native
-from pyshim.errors import counted
+from pyshim.counts import counted
 from pyshim.policy import gpus, values
 from pyshim.policy.document import Keys, Nodes, Walker
 from pyshim.policy.finding import Severity, closest, quote

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 import yaml
 
 from pyshim._native import ShapeKind, shape_words
-from pyshim.errors import counted
+from pyshim.counts import counted
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.kernel_sets import expanded
 from pyshim.policy.kinds import (

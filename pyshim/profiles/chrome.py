@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any
 
+from pyshim.counts import counted
 from pyshim.profiles import jax
 from pyshim.profiles.chrome_file import HIP_FIELDS, MEMORY, SORTS, SYNC, ChromeFile
-from pyshim.profiles.counts import plural
 from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
     COPY,
@@ -103,7 +103,7 @@ class _ChromeTrace(StoredTrace):
             line = f"line {line_of(self.path, place):,}"
             self.first_left_out = self.first_left_out or line
             where = f"{'the first ' if count > 1 else ''}in {line}"
-            self.warnings.append(f"{self.path}: {plural(count, one, more)} {said.format(where)}")
+            self.warnings.append(f"{self.path}: {counted(count, one, more)} {said.format(where)}")
 
     def _reader(self, store: Store) -> Callable[[Window], bool] | None:
         """Return what reads the events of a large file faster."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple, Union
 
-from pyshim.profiles.counts import plural
+from pyshim.counts import counted
 
 KERNEL, COPY, CALL, WAIT = "kernel", "copy", "call", "wait"  # sorts of records without which an answer may be wrong
 LEGACY = "7"  # CUPTI's number of a first context's default stream, as in every trace of kineto and nsys that we saw
@@ -141,7 +141,7 @@ class Trace(ABC):
         """Say how many records have no usable time."""
         number = sum(self.left_out.values())
         if number:
-            said = plural(number, "record has", "records have")
+            said = counted(number, "record has", "records have")
             self.warnings.append(f"{self.path}: {said} no usable time: left out")
 
     @property

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Protocol
 
-from pyshim.errors import USAGE, OverlapError, counted
+from pyshim.counts import counted
+from pyshim.errors import USAGE, OverlapError
 from pyshim.pages.page import OtherLayout, Page, Stranger, read_page
 from pyshim.pages.untrusted import Unreadable, me, of_folder
 from pyshim.pages.waiting import WAITING_ROOM, in_place, is_over, living

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from pyshim.errors import counted
+from pyshim.counts import counted
 from pyshim.pages.page import Page, Stranger, sentences
 from pyshim.pages.waiting import WAITING_ROOM
 from pyshim.report.as_json import policy_of

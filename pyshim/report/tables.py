@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import quantiles
 
-from pyshim.errors import counted
+from pyshim.counts import counted
 from pyshim.pages.judged import observes
 from pyshim.pages.page import Page, sentences
 from pyshim.report.as_json import policy_of, totals

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyshim.errors import counted
+from pyshim.counts import counted
 from pyshim.pages.judged import judged, observes
 from pyshim.pages.page import may_have_more_streams, sentences
 from pyshim.policy.room_command import room_command

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import yaml
 
 from pyshim import __version__
-from pyshim.errors import OverlapError, counted
+from pyshim.counts import counted
+from pyshim.errors import OverlapError
 from pyshim.pages.untrusted import write_whole
 from pyshim.tune.arms import BARE, Platform, extends, split
 from pyshim.tune.judge import Change

@@ -20,7 +20,8 @@ from statistics import median
 from threading import Timer
 from typing import NamedTuple
 
-from pyshim.errors import USAGE, OverlapError, counted
+from pyshim.counts import counted
+from pyshim.errors import USAGE, OverlapError
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that end a search
 PATIENCE = 10.0  # seconds from SIGTERM to SIGKILL

@@ -20,6 +20,7 @@ _TORCH = "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the g
 _TORCH_WORK = "with torch.cuda.stream(stream): ...  # the work that waits"
 _TORCH_NCCL = "TORCH_NCCL_HIGH_PRIORITY=1 torchrun ... train.py  # for the streams of NCCL"
 _SHORT_KERNEL_US = 20.0  # the median; tracing a launch takes some microseconds
+_MANY_COPIES = 0.1  # of the time of those beside no kernel
 _ONE_GAP = 1.5  # gaps a step
 _SHORT_US = 100.0  # gaps of this mean length are those of single launches
 # How the program of a trace is started, and how behind overlap-run.
@@ -276,24 +277,30 @@ def _start_early(kind: str) -> str:
 
 
 def _copies(one: ProcessResult) -> str:
-    """By what most of them are that run beside no kernel."""
-    whole = one.shares.copies_us
-    if one.copies.pinned_us < whole / 2:
-        return _pinned(one, one.copies.pageable_us / whole)
-    if one.copies.apart_us < whole / 2:
+    """By what many, or most, of them are that run beside no kernel."""
+    copies, whole = one.copies, one.shares.copies_us
+    less = "copy less, as by bfloat16" if _is_torch(one) else "copy less"
+    if not one.kernels:
+        pin = ", or pin the host's memory, which is faster" if copies.pageable_us else ""
+        return f"no kernel ran beside which they could: {less}{pin}"
+    if copies.pageable_us > _MANY_COPIES * whole:
+        return f"{percent(copies.pageable_us / whole)} of that is of memory that is not pinned: {_pinned(one)}"
+    if copies.device_us > whole / 2:
+        return "they are of GPUs alone: fuse them into kernels, or run them beside some, on a stream of their own"
+    if copies.pinned_us < whole / 2:
+        return _pinned(one)
+    if copies.apart_us < copies.pinned_us / 2:
         return "the memory is pinned, but the streams run kernels, too: on a stream of its own a copy runs beside them"
     return (
         "memory is pinned, and the streams are their own: begin copies earlier, or in chunks, each computed while the "
-        f"next is copied; else copy {'less, as by bfloat16' if _is_torch(one) else 'less'}"
+        f"next is copied; else {less}"
     )
 
 
-def _pinned(one: ProcessResult, pageable: float) -> str:
-    told = f"{percent(pageable)} of that is of memory that is not pinned: " if pageable else ""
+def _pinned(one: ProcessResult) -> str:
     if _is_torch(one):
-        how = "pin_memory=True and .to(device, non_blocking=True) on a stream of its own let copies run beside kernels"
-        return told + how
-    return told + (
+        return "pin_memory=True and .to(device, non_blocking=True) on a stream of its own let copies run beside kernels"
+    return (
         "copy from pinned memory (cudaMallocHost) by cudaMemcpyAsync on a stream of its own, beside kernels; or in "
         "chunks, each computed while the next is copied"
     ).replace("cuda", "hip" if _is_amd(one) else "cuda")

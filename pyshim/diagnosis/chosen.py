@@ -147,12 +147,12 @@ class _Part:
     def _of_asked(self, trace: Trace, steps: Sequence[_Step], asked: tuple[int, int]) -> Records:
         """Return the records of the steps that are asked for. The last one of the trace ends at a time not known."""
         chosen = self._chosen(trace, steps, asked)
-        if chosen[-1] is steps[-1] and len(chosen) < 3:  # Steps.whole leaves out the last of three
+        if chosen[-1] is steps[-1]:
             last = f"{trace.path}: step {steps[-1].number} is the last one"
             last += ", and when the next would have begun is not known"
             alone = len(chosen) == 1
             trace.warnings.append(f"{last}: {'it ends here with its last work' if alone else 'it is left out'}")
-            chosen = chosen if alone else chosen[:1]
+            chosen = chosen if alone else chosen[:-1]
         return self._of_steps(steps, chosen)
 
     def _of_torn(self, trace: Trace, asked: tuple[int, int] | None, most: int) -> Records | None:
@@ -227,10 +227,7 @@ class _Part:
                 which = f"{trace.ending}, and its whole {'step is' if first == last else 'steps are'} {_named(steps)}"
             raise OverlapError(f"{trace.path} has no such steps: {which}", f"--steps {first}-{last}", USAGE)
         if asked[0] < first or asked[1] > last:
-            trace.warnings.append(
-                f"--steps {asked[0]}-{asked[1]} goes beyond {_named(steps)} of {trace.path}: this is about "
-                f"{_named(found)}"
-            )
+            trace.warnings.append(f"--steps {asked[0]}-{asked[1]} goes beyond {trace.path}, which has {_named(steps)}")
         return found
 
     def _first(self, steps: Sequence[_Step], most: int) -> Sequence[_Step]:
@@ -313,10 +310,11 @@ def _named(steps: Sequence[_Step]) -> str:
 def _drop_impossible(trace: Trace, store: Store, records: Records) -> None:
     """Leave out what cannot have run as the trace says. Where the clocks differ, the calls go."""
     part = len(records.works) / (len(store.works) or 1)
+    steps = len(records.steps.bounds) - 1 if records.steps and part < 1 else 0
     gone: Counter[tuple[str, str]] = Counter()
     if clocks_differ(trace, records.works, records.calls):
         records.calls, records.clocks_differ = [], True
     else:
         records.works, gone = possible(trace, records.works, records.calls)
     have = {CALL: len(store.calls), WAIT: len(store.waits)}
-    records.unread = what_matters(trace, records.works, gone, part, have)
+    records.unread = what_matters(trace, records.works, gone, part, steps, have)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 
 Interval = tuple[float, float]
 
@@ -10,7 +11,7 @@ Interval = tuple[float, float]
 def merged(ordered: Iterable[Interval]) -> list[Interval]:
     """Return the time in any of the intervals, which come in the order of their starts."""
     found: list[Interval] = []
-    start, end = 0.0, -1.0
+    start, end = 0.0, -inf
     for first, last in ordered:
         if last <= first:
             continue

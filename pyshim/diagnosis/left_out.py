@@ -109,28 +109,33 @@ def _time(microseconds: float) -> str:
 
 
 def what_matters(
-    trace: Trace, works: Sequence[Work], gone: Mapping[Sort, int], part: float, have: Mapping[str, int]
+    trace: Trace, works: Sequence[Work], gone: Mapping[Sort, int], part: float, steps: int, have: Mapping[str, int]
 ) -> str:
     """Return a clause about what could change the answer, "" where nothing could.
 
-    works: what is looked at, `part` of what was read; gone: what was left out of it as impossible; have: how many calls
-    and waits were read."""
+    works: what is looked at, `part` of what was read, and so many steps, 0 if it is all; gone: what was left out of it
+    as impossible; have: how many calls and waits were read. Nobody knows in which steps a record without a time was: of
+    some steps it counts by their part, and kernels of a name that has none there only if each second step has one."""
     unread: Counter[str] = Counter()
     for (sort, _), number in trace.left_out.items():
         unread[sort] += number
     for sort, words in ((CALL, "calls of the host"), (WAIT, "waits of streams and of the host")):
         whole = unread[sort] + have[sort]
         if unread[sort] > _FEW * whole:
-            return f"{unread[sort]:,} of {whole:,} {words} could not be read"
+            return f"{unread[sort]:,} of {whole:,} {words} have no usable time"
     missing = Counter(dict(gone))
+    there = {_name(work) for work in works}
     for (sort, name), number in trace.left_out.items():
         if sort in (KERNEL, COPY):
-            missing[sort, name if sort == KERNEL else ""] += max(1, round(number * part))
+            own = sort, name if sort == KERNEL else ""
+            expected = number * part if steps else float(number)
+            missing[own] += round(expected) if own in there or expected >= steps / 2 else 0
+    missing = +missing
     if not missing or not _is_much(works, missing):
         return ""
     number = sum(missing.values())
     whole = number + len(works)
-    return f"{number:,} of {whole:,} kernels and copies could not be read"
+    return f"{number:,} of {whole:,} kernels and copies have no usable time"
 
 
 def _is_much(works: Sequence[Work], missing: Mapping[Sort, int]) -> bool:

@@ -33,6 +33,7 @@ from pyshim.profiles.chrome_file import HIP_FIELDS, MEMORY, SORTS, SYNC, ChromeF
 from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
     COPY,
+    DEVICE,
     KERNEL,
     PAGEABLE,
     PINNED,
@@ -318,8 +319,10 @@ def _rank(event: Mapping[str, Any]) -> int | None:
 
 
 def _memory(name: str) -> str:
-    """Return the host's memory in Memcpy HtoD (Pageable -> Device)."""
-    return PAGEABLE if "Pageable" in name else PINNED if "Pinned" in name else ""
+    """Return the memory in Memcpy HtoD (Pageable -> Device), Memcpy PtoP (Device -> Device), Memset (Device)."""
+    if "Pageable" in name or "Pinned" in name:
+        return PAGEABLE if "Pageable" in name else PINNED
+    return DEVICE if "(Device -> Device)" in name or name.startswith("Memset") else ""
 
 
 def _correlation(event: Mapping[str, Any]) -> int | None:

@@ -23,6 +23,7 @@ from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
     CALL,
     COPY,
+    DEVICE,
     KERNEL,
     PAGEABLE,
     PINNED,
@@ -215,7 +216,8 @@ class NsysTrace(StoredTrace):
         words = dict(tables.rows(_MEMORY_KINDS, ("id", "label"))) if _MEMORY_KINDS in tables.names else {}
         for table in _MEMORY:
             for start, end, device, stream, process, correlation, *kinds in tables.rows(table, _COPY_COLUMNS, _ENDED):
-                memory = {str(words.get(kind)).lower() for kind in kinds} & {PAGEABLE, PINNED}
+                told = {str(words.get(kind)).lower() for kind in kinds}
+                memory = told & {PAGEABLE, PINNED} or told & {DEVICE}
                 yield MemoryOperation(
                     *(device or 0, sys.intern(str(stream or 0)), start / 1e3, end / 1e3, process, correlation),
                     memory=min(memory, default=""),

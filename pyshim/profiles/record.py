@@ -47,7 +47,7 @@ class TracedLaunch(NamedTuple):
     collective: Collective | None = None
 
 
-PAGEABLE, PINNED = "pageable", "pinned"
+PAGEABLE, PINNED, DEVICE = "pageable", "pinned", "device"
 
 
 class MemoryOperation(NamedTuple):
@@ -59,7 +59,7 @@ class MemoryOperation(NamedTuple):
     end_us: float
     process: int | None = None
     correlation: int | None = None
-    memory: str = ""  # of the host: PAGEABLE or PINNED; "": it has no part in it, or the trace does not say
+    memory: str = ""  # of the host, PAGEABLE or PINNED; DEVICE: of GPUs alone; "": the trace does not say
 
 
 class NamedRange(NamedTuple):

@@ -145,28 +145,65 @@ def test_clocks_that_differ_are_no_missing_calls(overlap: Any, library: Any, tmp
     assert "ProfilerActivity" not in said and "the trace has no calls" not in said, said
 
 
+PINNED, PAGEABLE, OF_GPU = (
+    f"Memcpy {how}" for how in ("(Pinned -> Device)", "(Pageable -> Device)", "(Device -> Device)")
+)
+KERNELS_TOO, BEGIN_EARLIER, OWN_STREAM, ALONE = (
+    "the memory is pinned, but the streams run kernels, too: ",
+    "memory is pinned, and the streams are their own: begin copies earlier",
+    "copy from pinned memory (cudaMallocHost) by cudaMemcpyAsync on a stream of its own",
+    "they are of GPUs alone: ",
+)
+
+
 @pytest.mark.parametrize(
-    ("memory", "stream", "advice"),
+    ("copies", "advice"),
     [
-        ("Memcpy HtoD (Pageable -> Device)", 21, "100 % of that is of memory that is not pinned: "),
-        ("Memcpy HtoD (Pinned -> Device)", 7, "the memory is pinned, but the streams run kernels, too: "),
-        ("Memcpy HtoD (Pinned -> Device)", 21, "memory is pinned, and the streams are their own: begin copies earlier"),
-        ("copy", 21, "copy from pinned memory (cudaMallocHost) by cudaMemcpyAsync on a stream of its own"),
+        ([(PAGEABLE, 600, 21)], f"100 % of that is of memory that is not pinned: {OWN_STREAM}"),
+        ([(PAGEABLE, 100, 21), (PINNED, 500, 22)], f"17 % of that is of memory that is not pinned: {OWN_STREAM}"),
+        ([(PAGEABLE, 30, 21), (PINNED, 570, 7)], KERNELS_TOO),
+        ([(PINNED, 600, 7)], KERNELS_TOO),
+        ([(PINNED, 200, 7), (PINNED, 400, 22)], BEGIN_EARLIER),
+        ([(OF_GPU, 400, 7), (PINNED, 200, 22)], ALONE),
+        ([("Memcpy PtoP (Device -> Device)", 600, 7)], ALONE),
+        ([("Memset (Device)", 600, 7)], ALONE),
+        ([("copy", 600, 21)], OWN_STREAM),
     ],
 )
-def test_what_helps_copies_is_by_what_they_are(of_steps: Any, memory: str, stream: int, advice: str) -> None:
+def test_what_helps_copies_is_by_what_they_are(of_steps: Any, copies: list[Any], advice: str) -> None:
     """Others run beside kernels, and do not count."""
 
     def step(one: Step) -> None:
-        one.copy(0, 600, stream, name=memory)
+        at = 0.0
+        for name, length, stream in copies:
+            one.copy(at, length, stream, name=name)
+            at += length
         one.wait(7, 2)
         one.kernel("gemm", 602, 398)
-        for at in range(5):
-            one.copy(610 + at, 300, 30 + at, name="Memcpy DtoH (Device -> Pageable)")
+        for start in range(610, 615):
+            one.copy(start, 300, start, name=PAGEABLE)
 
     found = of_steps(step)
     assert found["verdict"] == "no: copies" and found["next"].startswith(advice)
-    copies = found["process"]["copies"]
-    expected = {"pageable_us": 600 * ("Pageable" in memory), "pinned_us": 600 * ("Pinned" in memory)}
-    assert copies == pytest.approx({**expected, "apart_us": 600 * (stream == 21)}, rel=0.02)
-    assert of_steps(of_torch(step))["next"] != found["next"] or stream == 7
+    times = {
+        "pageable_us": sum(length for name, length, _ in copies if name == PAGEABLE),
+        "pinned_us": sum(length for name, length, _ in copies if name == PINNED),
+        "device_us": sum(length for name, length, _ in copies if "(Device" in name),
+        "apart_us": sum(length for name, length, stream in copies if name in (PINNED, PAGEABLE) and stream != 7),
+    }
+    assert found["process"]["copies"] == pytest.approx(times, rel=0.02)
+
+
+def test_copies_beside_which_no_kernel_could_run(of_steps: Any) -> None:
+    assert of_steps(lambda step: step.copy(0, 600))["next"] == "no kernel ran beside which they could: copy less"
+    found = of_steps(lambda step: step.copy(0, 600, name=PAGEABLE))
+    assert found["next"].endswith("copy less, or pin the host's memory, which is faster")
+
+
+def test_copies_of_two_gpus_count_by_their_mean(of_steps: Any) -> None:
+    def step(one: Step) -> None:
+        for device, name in enumerate((PAGEABLE, PINNED)):
+            one.copy(0, 600, 21, device=device, name=name)
+            one.kernel("gemm", 602, 398, device=device)
+
+    assert of_steps(step, marks=False)["next"].startswith("50 % of that is of memory that is not pinned: ")

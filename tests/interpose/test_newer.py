@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 def test_a_newer_version_of_a_function_is_called_with_all_that_it_takes(
     build: Build, bare: Runner, preloaded: Runner
 ) -> None:
-    """The rows tell of functions up to 13.0: another one of the same name is left alone."""
+    """The rows tell of functions up to 13.5: another one of the same name is left alone."""
     driver = build("newer/libcuda.so.1", str(HERE / "newer_driver.c"), "-shared", "-fPIC")
     program = build("newer_caller", str(HERE / "newer_caller.c"))
     env = {"LD_LIBRARY_PATH": str(driver.parent)}

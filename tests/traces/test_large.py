@@ -187,7 +187,7 @@ def test_the_steps_that_are_asked_for(tmp_path, form, asked, steps):
     path = getattr(program(9), form)(tmp_path / "trace")
     starts, trace = kept(path, asked)
     assert [start for start in starts if start in steps] == steps
-    assert set(starts) - set(steps) <= {steps[-1] + 1} and len(trace.warnings) == ("99" in asked)
+    assert set(starts) - set(steps) <= {steps[-1] + 1} and len(trace.warnings) == 2 * ("99" in asked)
 
 
 def test_the_answer_is_of_these_steps(tmp_path, overlap):
@@ -199,7 +199,7 @@ def test_the_answer_is_of_these_steps(tmp_path, overlap):
 
 @pytest.mark.parametrize("form", ["kineto", "nsys"])
 @pytest.mark.parametrize("host_steps", [False, True])
-@pytest.mark.parametrize("asked", ["2", "3-4", "8", "8-9"])
+@pytest.mark.parametrize("asked", ["2", "3-4", "8", "8-9", "6-9"])
 def test_a_chosen_step_lasts_until_the_next_begins(tmp_path, overlap, form, host_steps, asked):
     """It ends in idle time, which belongs to it: the host waits, and the next step begins later."""
     path = getattr(program(9), form)(tmp_path / "trace")
@@ -213,8 +213,8 @@ def test_a_chosen_step_lasts_until_the_next_begins(tmp_path, overlap, form, host
         whole["saves_us"], abs=1
     )
     assert said["idle"]["host_us"] == pytest.approx(whole["idle"]["host_us"], abs=5)
-    assert said["count"] == {"2": 1, "3-4": 2, "8": 1, "8-9": 1}[asked]
-    assert ("it is left out" in done.stderr) == (asked == "8-9")
+    assert said["count"] == {"2": 1, "3-4": 2, "8": 1, "8-9": 1, "6-9": 3}[asked]
+    assert ("it is left out" in done.stderr) == asked.endswith("-9")
 
 
 def test_the_last_step_of_a_trace_ends_at_a_time_that_is_not_known(tmp_path, overlap):

@@ -56,12 +56,37 @@ def test_without_its_main_kernel_a_trace_has_no_answer(overlap, library, tmp_pat
     assert answer(overlap, path)["verdict"] == "yes"
     found = answer(overlap, changed(path, BAD[how], "interior"))
     assert found["verdict"] == "not known" and len(found["verdicts"]) == 1
-    assert "10 of " in found["verdicts"][0]["text"] and "could not be read" in found["verdicts"][0]["text"]
+    assert "10 of " in found["verdicts"][0]["text"] and "have no usable time" in found["verdicts"][0]["text"]
     assert found["next"].startswith("record the trace again")
     (note,) = found["notes"]
     assert "left out" in note, note
     done = overlap("explain", str(path))
     assert ", of what could be read: " in " ".join(done.stdout.split()) and "\nidle" not in done.stdout
+
+
+def test_in_which_steps_a_record_was_is_not_known(overlap, library, tmp_path):
+    """One of a kernel that is in each step, and the only one of another, say nothing of a few steps."""
+    path = changed(program(40).kineto(tmp_path / "trace.json"), BAD["NaN"], "interior", most=1)
+    chosen = "--steps", "20-30"
+    assert answer(overlap, path)["verdict"] == answer(overlap, path, *chosen)["verdict"] == "yes"
+    whole = json.loads(path.read_text())
+    once = next(one for one in whole["traceEvents"] if str(one["name"]).startswith("interior"))
+    whole["traceEvents"].append({**once, "name": "initialise", "dur": float("nan")})
+    path.write_text(json.dumps(whole))
+    assert answer(overlap, path, *chosen)["verdict"] == "yes" and answer(overlap, path)["verdict"] == "not known"
+    found = answer(overlap, changed(path, BAD["NaN"], "interior"), *chosen)
+    assert found["verdict"] == "not known" and found["verdicts"][0]["text"].startswith("12 of 35 kernels")
+
+
+def test_times_before_zero_are_times(overlap, library, tmp_path):
+    path = program().kineto(tmp_path / "trace.json")
+    before = answer(overlap, path)
+    whole = json.loads(path.read_text())
+    for event in whole["traceEvents"]:
+        event["ts"] = event.get("ts", 0) - 10_000_000
+    path.write_text(json.dumps(whole))
+    after = answer(overlap, path)
+    assert (after["verdict"], after["processes"][0]["shares"]) == ("yes", before["processes"][0]["shares"])
 
 
 def test_the_first_line_is_named(overlap, library, tmp_path):

@@ -49,8 +49,9 @@ def test_kineto(tmp_path):
         ("Memcpy HtoD (Pageable -> Device)", "pageable"),
         ("Memcpy DtoH (Device -> Pageable)", "pageable"),
         ("Memcpy DtoH (Device -> Pinned)", "pinned"),
-        ("Memcpy DtoD (Device -> Device)", ""),
-        ("Memset (Device)", ""),
+        ("Memcpy DtoD (Device -> Device)", "device"),
+        ("Memset (Device)", "device"),
+        ("Memcpy HtoD (Array -> Unknown)", ""),
     ],
 )
 @pytest.mark.parametrize("many", [False, True], ids=["decoded", "by patterns"])
@@ -82,7 +83,7 @@ def test_the_memory_of_a_copy_of_nsys(tmp_path):
         for number, label in enumerate(("Pageable", "Pinned", "Device")):
             database.execute("INSERT INTO ENUM_CUDA_MEM_KIND VALUES (?, ?, ?)", (number, f"X_{number}", label))
         database.commit()
-        assert found() == {90.0: "pageable", 50.0: "pinned", 60.0: ""}
+        assert found() == {90.0: "pageable", 50.0: "pinned", 60.0: "device"}
 
 
 def test_kineto_compressed_whatever_it_is_called(tmp_path):
@@ -118,7 +119,7 @@ def test_kineto_of_older_versions(tmp_path):
     start = 1650000000000001.0
     assert read(tmp_path / "t")[1] == [
         TracedLaunch(GEMM, False, 1, "7", start, start + 20, 264, 128, 168),
-        MemoryOperation(1, "7", 5.0, 6.5),
+        MemoryOperation(1, "7", 5.0, 6.5, memory="device"),
     ]
 
 

@@ -145,11 +145,12 @@ def test_operators_without_a_gpu_have_two_causes(overlap, tmp_path):
     assert "torch.cuda.is_available()" in done.stderr and "ProfilerActivity.CUDA" in done.stderr
 
 
-@pytest.mark.parametrize(("steps", "about"), [("3-99", "steps 3 to 11"), ("0-4", "steps 2 to 4")])
-def test_steps_that_are_not_there_are_said(overlap, steps, about):
+@pytest.mark.parametrize(("steps", "last"), [("3-99", True), ("0-4", False)])
+def test_steps_that_are_not_there_are_said(overlap, steps, last):
     path = DATA / "bare-rank0.json.gz"
     told = said(overlap("explain", str(path), "--steps", steps))
-    assert told == f"overlap: --steps {steps} goes beyond steps 2 to 11 of {path}: this is about {about}"
+    left = f" overlap: {path}: step 11 is the last one, and when the next would have begun is not known: it is left out"
+    assert told == f"overlap: --steps {steps} goes beyond {path}, which has steps 2 to 11{left if last else ''}"
     assert said(overlap("explain", str(path), "--steps", "3-5")) == ""
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyshim.cli import html
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyshim.cli.parser import Parser
-    from pyshim.report.collect import Collected
+    from pyshim.report.collect import Collected, Skipped
 
 EPILOG = """\
 examples:
@@ -63,9 +65,6 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
     }
 
 
-_EXPLAIN = "overlap explain"
-
-
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.as_json import as_json
@@ -87,8 +86,8 @@ def _run(options: argparse.Namespace) -> int:
         reportable = bool(collected.pages or (collected.runs and not collected.skipped))
         found, about = (findings(collected), remarks(collected)) if reportable else ([], [])
     if not reportable:
-        nothing = OverlapError(*_nothing(collected))
-        for sentence in skipped(collected) if collected.skipped and _EXPLAIN not in str(nothing.hint) else ():
+        nothing, why = _nothing(collected)
+        for sentence in skipped(replace(collected, skipped=tuple(why))):
             ui.tell(f"warning: {sentence}")
         raise nothing
     for sentence in map(latest_of, options.directory):
@@ -134,20 +133,53 @@ def _fetch(directories: Sequence[str]) -> bool:
     return bool(failed)
 
 
-def _nothing(collected: Collected) -> tuple[str, str]:
+def _nothing(collected: Collected) -> tuple[OverlapError, Sequence[Skipped]]:
+    """Return the error where there is no run to report, and the skipped files that are its cause."""
     from pyshim.report.collect import has_traces, some
+
+    traces = next((path for path in collected.directories if has_traces(path)), None)
+    explain = f"overlap explain {shlex.quote(traces)}" if traces else ""
+    ours = _ours(collected)
+    if traces and not collected.runs and not ours:
+        sentence = f"{traces} holds traces of a profiler, and no report of overlap-run"
+        return OverlapError(sentence, f"for profilers' traces: {explain}"), ()
+    if collected.skipped:
+        hint = "what is the matter with each is said above; where the folder was copied, copy it again"
+        if any(_is_closed(collected, file.name) for file in ours):
+            hint = "what is the matter with each is said above; run it as a user who may read them, or ask their owner"
+        hint += f"; for profilers' traces: {explain}" if traces else ""
+        return OverlapError(f"there is no page in {some(collected.directories)} that can be read", hint), ours or collected.skipped
+    return OverlapError(*_no_report(collected)), ()
+
+
+def _ours(collected: Collected) -> list[Skipped]:
+    """Return the skipped files that overlap-run or the library wrote: any NAME.json can be another program's."""
+    from pyshim.profiles import is_trace
+    from pyshim.start import folder
+
+    run = f"{folder.OUTERMOST}.json"
+    found = [one for one in collected.skipped if not folder.FIRST.match(one.name) or one.name == run]
+    return [one for one in found if not any(map(is_trace, _paths(collected, one.name)))]
+
+
+def _is_closed(collected: Collected, name: str) -> bool:
+    return any(not os.access(path, os.R_OK) for path in _paths(collected, name))
+
+
+def _paths(collected: Collected, name: str) -> list[str]:
+    """Return where a file of the report is: its name alone is known."""
+    from pyshim.report.collect import run_of
+
+    paths = [os.path.join(run_of(directory), name) for directory in collected.directories]
+    return [path for path in paths if os.path.lexists(path)]
+
+
+def _no_report(collected: Collected) -> tuple[str, str]:
+    """Return what the folders hold in place of a run, and what to do next."""
+    from pyshim.report.collect import some
     from pyshim.report.jobs import run_below
     from pyshim.start.folder import search_of
 
-    traces = next((path for path in collected.directories if has_traces(path)), None)
-    if traces and not collected.runs:
-        hint = f"for profilers' traces: {_EXPLAIN} {shlex.quote(traces)}"
-        return f"{traces} holds traces of a profiler, and no report of overlap-run", hint
-    if collected.skipped:
-        return (
-            f"there is no page in {some(collected.directories)} that can be read",
-            "what is the matter with each is said above; where the folder was copied, copy it again",
-        )
     searches = [search for search in map(search_of, collected.directories) if search]
     if searches:
         return (
@@ -166,7 +198,8 @@ def _nothing(collected: Collected) -> tuple[str, str]:
         first = next(filter(None, closed))
         return (
             f"{some(collected.directories)} {holds} no report that you may read: {first} is closed",
-            f"run it as a user who may read it: {every}",
+            f"if reports are in there, run it as a user who may read it: {every}; if not, name the folder that "
+            "overlap-run --report DIR made",
         )
     return (
         f"{some(collected.directories)} {holds} no report of overlap-run",

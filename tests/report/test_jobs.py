@@ -327,12 +327,31 @@ def test_a_report_of_a_folder_whose_runs_are_closed_says_so(run, top, as_nobody)
         1,
         [
             f"overlap: error: {top} holds no report that you may read: {top}/node1/alice is closed",
-            f"overlap: help: run it as a user who may read it: overlap report {top} --jobs",
+            f"overlap: help: if reports are in there, run it as a user who may read it: overlap report {top} --jobs; "
+            "if not, name the folder that overlap-run --report DIR made",
         ],
     )
     top.chmod(0o700)
     done = as_nobody("report", str(top))
     assert done.stderr.splitlines()[1] == "overlap: help: run it as a user who may read it"
+
+
+@ROOT
+def test_a_closed_page_is_not_said_to_be_a_bad_copy(run, top, as_nobody):
+    path = run("a", "raised")
+    path.chmod(0o755)
+    for page in path.glob("*.page"):
+        page.chmod(0)
+    for start in path.glob("*.json"):
+        start.unlink()
+    passable(top)
+    done = as_nobody("report", str(path))
+    hint = done.stderr.splitlines()[-1]
+    assert "Permission denied" in done.stderr
+    assert hint == (
+        "overlap: help: what is the matter with each is said above; run it as a user who may read them, or ask "
+        "their owner"
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from tests.terminal import on_a_terminal
 
 RUN = "0123456789abcdef"
 
+TRACE = '{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 0, "dur": 1, "pid": 0, "tid": 7}]}'
+
 
 def shown(done: subprocess.CompletedProcess[str]) -> str:
     """On whichever stream."""
@@ -133,6 +135,28 @@ def test_a_report_of_damaged_pages_alone(overlap, report, write_page):
         f"overlap: error: there is no page in {report} that can be read",
         "overlap: help: what is the matter with each is said above; where the folder was copied, copy it again",
     ])  # fmt: skip
+
+
+@pytest.mark.parametrize("others", [(), ("notes.json",)])
+def test_a_trace_beside_unreadable_pages_does_not_hide_them(overlap, report, write_page, others):
+    """A TaskProlog makes no run.json, so pages alone say that it is a report."""
+    path = write_page({"no_rule": 3})
+    path.write_bytes(path.read_bytes()[:5000])
+    (report / "run.json").unlink(missing_ok=True)
+    (report / "trace.json").write_text(TRACE)
+    for name in others:
+        (report / name).write_text("{}")
+    done = overlap("report", str(report))
+    assert (done.returncode, done.stderr.splitlines()) == (1, [
+        "overlap: warning: node1.100.0.page was skipped: truncated",
+        f"overlap: error: there is no page in {report} that can be read",
+        "overlap: help: what is the matter with each is said above; where the folder was copied, copy it again; "
+        f"for profilers' traces: overlap explain {report}",
+    ])  # fmt: skip
+    path.unlink()
+    assert overlap("report", str(report)).stderr.startswith(
+        f"overlap: error: {report} holds traces of a profiler, and no report of overlap-run\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["run.json", "run@node7.12.json"])

@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
     else:
         raise OverlapError("no program to run", "overlap tune [options] -- PROGRAM [ARG ...]", USAGE)
     limit = setup.seconds(options.limit or kept.get("limit") or _LIMIT)
-    made, here, said = setup.make(kept, os.environ, options.resume or "")
+    made, here, said = setup.make(kept, os.environ, options.resume or "", ui.note)
     if options.resume is None:
         folder, is_new = setup.folder_for(options.output)
         made = made._replace(folder=folder)

@@ -50,6 +50,10 @@ class Metric(NamedTuple):
                 raise OverlapError(
                     f"{option} {pattern}: {error}", "it is a regular expression of Python's", USAGE
                 ) from error
+        if self.same is not None and re.search(self.same, "", re.MULTILINE):
+            sentence = f"--same {self.same!r} matches an empty string: an output without results would pass the check"
+            hint = "name what must not change: --same 'energy .*', or --same '.+' for every line"
+            raise OverlapError(sentence, hint, USAGE)
         if self.pattern is None and (self.higher or self.skip is not None):
             option = "--higher" if self.higher else "--skip"
             raise OverlapError(f"{option} needs --metric", "--metric 'step ([0-9.]+) ms'", USAGE)
@@ -85,7 +89,10 @@ class Metric(NamedTuple):
 
     def kept(self, text: str) -> list[str]:
         """Return what --same matches."""
-        return [] if self.same is None else [match[0] for match in re.finditer(self.same, text, re.MULTILINE)]
+        if self.same is None:
+            return []
+        # An expression can match nothing between two letters only, as \b does: that checks nothing.
+        return [match[0] for match in re.finditer(self.same, text, re.MULTILINE) if match[0]]
 
     def covered(self, text: str) -> str:
         """Return what --same matches around a number that --metric reads, which no arm could change then; or ""."""

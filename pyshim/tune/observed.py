@@ -175,8 +175,16 @@ def _with_numbers(text: str) -> list[str]:
     found: dict[str, str] = {}
     for line in text.splitlines():
         if re.search(rf"(?<![\w.]){_NUMBER}", line):
-            found[re.sub(_NUMBER, "0", line)] = line.strip()[:_SHOWN]
+            found[re.sub(_NUMBER, "0", line)] = _cut(line.strip(), _SHOWN)
     return list(found.values())[-_LINES:]
+
+
+def _cut(line: str, most: int) -> str:
+    """Return a line of so many characters at most; "..." ends one that was longer, behind a whole word."""
+    if len(line) <= most:
+        return line
+    head = line[: most - 3]
+    return f"{head.rpartition(' ')[0] or head}..."
 
 
 # ---- a metric in what the program prints ----
@@ -214,7 +222,7 @@ def metric(text: str) -> tuple[str, bool, str] | None:
         chosen = _plain(found[-1])
         if len(re.findall(chosen, text)) >= len(found) / 2:
             line = text[: found[-1].end()].rpartition("\n")[2] + text[found[-1].end() :].partition("\n")[0]
-            return chosen, higher, line.strip()[:100]
+            return chosen, higher, _cut(line.strip(), 100)
     return None
 
 

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,8 +25,12 @@ VERSION = 3
 WORDS = ("arm", "tries", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *TimedRun._fields}  # of the other lines
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+_LONGEST = 30 * 24 * 3600  # seconds of --limit; a timer of Python's takes no more than about 300 years
 _MANY = 1000  # folders
 _PATIENCE = 60.0  # seconds for a run that shows what the program prints
+_NEEDED = "--simulate needs --metric"
+_HOST_TIME = "how long a run takes is the host's time, not the simulated GPU's"
+_NAME_IT = "--metric REGEX names the number to compare, with ( ) around it"
 # A variable that only this launcher sets for its tasks; the first that is set names it.
 _LAUNCHERS = (
     ("TORCHELASTIC_RUN_ID", "torchrun"),
@@ -44,7 +48,11 @@ def seconds(text: str) -> float:
     if not found[2]:
         hint = f"{text}s, {text}m or {text}h: seconds, minutes or hours"
         raise OverlapError(f"--limit {text}: a time has a unit", hint, USAGE)
-    return float(found[1]) * _UNITS[found[2]]
+    limit = float(found[1]) * _UNITS[found[2]]
+    if limit > _LONGEST:
+        hint = f"{_LONGEST // 3600}h, which are 30 days, is the longest; --resume DIR goes on with an earlier search"
+        raise OverlapError(f"--limit {text}: too long", hint, USAGE)
+    return limit
 
 
 def _worth(text: str, higher: bool) -> float:
@@ -109,8 +117,12 @@ def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return lines[0], lines[1:]
 
 
-def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple[Setup, arms.Platform, list[str]]:
-    """Return the search, the machine, and what is to be said. Raises OverlapError for everything that is wrong."""
+def make(
+    kept: Mapping[str, Any], base: Mapping[str, str], folder: str, tell: Callable[[str], object]
+) -> tuple[Setup, arms.Platform, list[str]]:
+    """Return the search, the machine, and what is to be said. Raises OverlapError for everything that is wrong.
+
+    tell: gets what is to be said before the program runs here, which may take a while."""
     metric = Metric(kept["metric"], kept["higher"], kept["skip"], kept["same"])
     metric.check()
     own = arms.own_environment(base)
@@ -121,8 +133,8 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     started = arms.TunedProgram(tuple(kept["command"]), own, kept["simulate"])
     path = started.path()
     if kept["simulate"] and metric.pattern is None:
-        sentence = "--simulate needs --metric: how long a run takes is the host's time, not the simulated GPU's"
-        raise OverlapError(sentence, _offered(started), USAGE)
+        tell(f"{_NEEDED}; runs the program once, for at most {_PATIENCE:.0f} s, to see what it prints")
+        raise OverlapError(f"{_NEEDED}: {_HOST_TIME}", _offered(started), USAGE)
     options = arms.ArmOptions(tuple(kept["arm"]), tuple(kept["tries"]))
     why = arms.useless(started, path, here)
     stages, said = arms.stages(options, here, own, why)
@@ -150,7 +162,9 @@ def _offered(started: arms.TunedProgram) -> str:
         if run.wrong:
             last = measure.last_line(file)
             said = f'it ended with "{last}"' if last else "it printed nothing"
-            raise OverlapError(f"the program as it is: {run.wrong}", f"{said}; --metric names what it prints", USAGE)
+            why = f"took more than {_PATIENCE:.0f} s" if run.late else run.wrong
+            sentence = f"{_NEEDED}; a run of the program to offer one failed: {why}"
+            raise OverlapError(sentence, f"{said}; {_NAME_IT}", USAGE)
         return observed.offer(measure.text(file))
 
 

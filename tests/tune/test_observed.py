@@ -144,3 +144,14 @@ def test_a_long_output_is_read_whole_and_kept_in_part(tmp_path: Path) -> None:
     text = file.read_text()
     assert len(text) < 3 << 19 and text.startswith("1\n2\n") and text.endswith("400000\nend\n")
     assert "bytes are left out]" in text
+
+
+def test_a_line_that_is_cut_says_so() -> None:
+    """It broke off inside a word."""
+    said = observed.offer("total 12.5 s " + "of an iteration " * 10)
+    quoted = said.split('"')[1]
+    assert quoted.endswith("...") and len(quoted) <= 80
+    assert set(quoted[:-3].split()) <= {"total", "12.5", "s", "of", "an", "iteration"}
+    assert '"total 12.5 s"' in observed.offer("total 12.5 s")
+    said = observed.offer("it took 3 ms a step " + "of an iteration " * 10)
+    assert said.startswith('it prints "it took 3 ms a step ') and said.split('"')[1].endswith("...")

@@ -785,5 +785,53 @@ def test_a_simulated_run_that_fails_offers_no_metric(overlap: Run, library: Any,
     (program.folder / "program").write_text("#!/bin/sh\necho no input file\nexit 3\n")
     done = overlap("tune", "--simulate", "h200", "--", "./program", cwd=program.folder)
     assert done.returncode == 2
-    assert done.stderr.startswith("overlap: error: the program as it is: exit status 3\n")
-    assert 'it ended with "no input file"' in done.stderr
+    assert done.stderr == (
+        "overlap: --simulate needs --metric; runs the program once, for at most 60 s, to see what it prints\n"
+        "overlap: error: --simulate needs --metric; a run of the program to offer one failed: exit status 3\n"
+        'overlap: help: it ended with "no input file"; --metric REGEX names the number to compare, with ( ) around it\n'
+    )
+
+
+def test_a_simulated_run_that_takes_long_is_announced_and_needs_metric(
+    overlap: Run, library: Any, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a word, the user waited a minute, and was then told of a program that takes too long."""
+    monkeypatch.setattr(setup, "_PATIENCE", 1.0)
+    (program.folder / "program").write_text("#!/bin/sh\necho a 5\nsleep 100\n")
+    done = overlap("tune", "--simulate", "h200", "--", "./program", cwd=program.folder)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "overlap: --simulate needs --metric; runs the program once, for at most 1 s, to see what it prints\n"
+        "overlap: error: --simulate needs --metric; a run of the program to offer one failed: took more than 1 s\n"
+        'overlap: help: it ended with "a 5"; --metric REGEX names the number to compare, with ( ) around it\n'
+    )
+
+
+@pytest.mark.parametrize("limit", ["721h", "3000000h", "99999999h", "43201m", "9" * 400 + "s"])
+def test_a_limit_longer_than_a_timer_takes_is_refused(program: Program, limit: str) -> None:
+    done = program.tune("--try", "X=fast", "--limit", limit)
+    assert done.returncode == 2 and not program.runs
+    assert done.stderr == (
+        f"overlap: error: --limit {limit}: too long\n"
+        "overlap: help: 720h, which are 30 days, is the longest; --resume DIR goes on with an earlier search\n"
+    )
+
+
+def test_the_longest_limit_is_taken(program: Program) -> None:
+    assert program.answer("--try", "X=fast", "--limit", "720h")["kept"] == "X=fast"
+
+
+@pytest.mark.parametrize("same", ["", "^", "$", ".*", "(energy)?"])
+def test_a_same_that_matches_nothing_is_refused(program: Program, same: str) -> None:
+    """It was counted as a check, and an arm with other results was kept."""
+    done = program.tune("--try", "X=fast", "--same", same)
+    assert done.returncode == 2 and not program.runs
+    assert done.stderr == (
+        f"overlap: error: --same {same!r} matches an empty string: an output without results would pass the check\n"
+        "overlap: help: name what must not change: --same 'energy .*', or --same '.+' for every line\n"
+    )
+
+
+def test_a_same_that_matches_between_letters_only_is_no_check(program: Program) -> None:
+    done = program.tune("--try", "X=fast", "--same", r"\b")
+    assert done.returncode == 1 and "nothing that it printed matches --same" in done.stderr

@@ -99,8 +99,9 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
     """Read traces, or folders of the ranks' traces, each once. steps: to look at alone. Raises OverlapError."""
     found: list[TraceResult] = []
     notes: list[str] = []
+    hints: list[str] = []  # of what is passed over
     for path in paths:
-        found += _read(path, steps, notes)
+        found += _read(path, steps, notes, hints)
     processes = without_copies([process for one in found for process in one.processes], notes)
     source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
     if not processes:
@@ -113,7 +114,7 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
         if searches:
             sentence = f"{searches[0]} is a search of overlap tune, and holds no trace"
             raise OverlapError(sentence, f"its answer: overlap tune --resume {shlex.quote(searches[0])}", USAGE)
-        raise _none(sentence, found, notes)
+        raise _none(sentence, found, notes, hints)
     traces = {one.trace.path: one.trace for one in found}
     why: list[str] = []
     numbers = recordings(processes, traces, why)
@@ -137,14 +138,16 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
     return TraceAnswer(source, found, processes, worst, verdicts(worst, late), ranks, notes, len(peers))
 
 
-def _none(sentence: str, found: Sequence[TraceResult], notes: Sequence[str]) -> OverlapError:
+def _none(
+    sentence: str, found: Sequence[TraceResult], notes: Sequence[str], hints: Sequence[str]
+) -> OverlapError:
     """Return the error where nothing is left to look at: why, and what to do about it."""
     shown, more = cut(list(dict.fromkeys(notes)), _REASONS)
     own = sentence.partition(": ")[0]
     shown = [said.removeprefix(f"{own}: ") for said in shown]
     why = "; ".join([*shown, *([f"and {more:,} more"] if more else [])])
     traces = [one.trace for one in found]
-    hint = _RECORD
+    hint = "; ".join(list(dict.fromkeys(hints))[:_REASONS]) or _RECORD
     if any(trace.left_out for trace in traces):
         hint = "record the trace again, or copy it again if a copy was changed"
     missing = [said for trace in traces for said in trace.missing if said in notes][:_REASONS]
@@ -184,13 +187,14 @@ def _compared(processes: Sequence[ProcessResult], numbers: Sequence[int]) -> tup
 # ---- files ----
 
 
-def _read(path: str, steps: str | None, notes: list[str]) -> Iterator[TraceResult]:
-    """Yield what a file says, or those of a folder and its subfolders; note what is passed over."""
+def _read(path: str, steps: str | None, notes: list[str], hints: list[str]) -> Iterator[TraceResult]:
+    """Yield what a file says, or those of a folder and its subfolders; note what is passed over, and its hint."""
     if os.path.isdir(path):
-        passed_over: list[str] = []
+        passed_over: list[OverlapError] = []
         for file in files(path, passed_over):
-            yield from _of_folder(file, steps, notes)
-        notes += (f"{sentence}: it was passed over" for sentence in passed_over)
+            yield from _of_folder(file, steps, notes, passed_over)
+        notes += (f"{error.sentence}: it was passed over" for error in passed_over)
+        hints += (error.hint for error in passed_over if error.hint)
         return
     shipped = _native.DEMO / f"{path}.json.gz"
     is_shipped = path in SHIPPED and not os.path.exists(path) and shipped.exists()
@@ -218,12 +222,14 @@ def _nearby(path: str) -> str:
     return f"did you mean {os.path.join(around, close)}?" if close else ""
 
 
-def _of_folder(file: str, steps: str | None, notes: list[str]) -> Iterator[TraceResult]:
+def _of_folder(
+    file: str, steps: str | None, notes: list[str], passed_over: list[OverlapError]
+) -> Iterator[TraceResult]:
     try:
         one = find(file, steps=steps)
     except OverlapError as error:
         if file.endswith(_TRACES):
-            notes.append(f"{error.sentence}: it was passed over")
+            passed_over.append(error)
         return
     if not one.processes:
         if not is_trace(file):  # other JSON, such as tune.jsonl or the report of a run

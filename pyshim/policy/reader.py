@@ -19,6 +19,7 @@ from pyshim.policy.finding import Finding, closest, line_of, quote
 from pyshim.policy.kinds import PartsReader, below, entries, keys_of, mapping, said
 from pyshim.policy.model import KEYS, MAX_RULES, VERSION, Policy, Rule
 from pyshim.policy.values import KEEP, Bad
+from pyshim.unreadable import permission
 
 
 @dataclass(frozen=True)
@@ -209,9 +210,8 @@ def _draft_file(path: Path, file: str, way: _LookupPath) -> _Drafted:
         return _failed(Finding("missing-file", "no such file", hint=_instead(path)))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return _failed(
-            Finding("unreadable", f"the file cannot be read: {reason}", hint=f"chmod u+r {path}, or ask its owner")
-        )
+        hint = permission(str(path), error) or "name another file; overlap policy list names those that ship"
+        return _failed(Finding("unreadable", f"the file cannot be read: {reason}", hint=hint))
     return _draft(data, file, path.parent, way._replace(chain=(*way.chain, os.path.realpath(path))))
 
 
@@ -219,8 +219,10 @@ def _instead(path: Path) -> str:
     """Return what to name for a policy file that is not there: one beside it that is alike, or where names are."""
     here = path.parent
     names = [name for name in os.listdir(here) if name.endswith(SUFFIX)] if os.access(here, os.R_OK) else []
-    close = closest(path.name, names)
-    return f"did you mean {here / close}?" if close else "overlap policy list names those that ship"
+    # Without the suffix: it is alike in all of them.
+    stems = {name[: -len(SUFFIX)]: name for name in names}
+    close = closest(path.stem, stems)
+    return f"did you mean {here / stems[close]}?" if close else "overlap policy list names those that ship"
 
 
 def _draft(data: bytes, file: str, folder: Path, way: _LookupPath) -> _Drafted:

@@ -9,7 +9,7 @@ import zlib
 
 from pyshim.errors import OverlapError
 from pyshim.profiles.store import StoredTrace
-from pyshim.profiles.unreadable import unreadable
+from pyshim.unreadable import unreadable
 
 _MAGIC = b"SQLite format 3\0"
 _HEAD = 1 << 16

@@ -49,7 +49,7 @@ from pyshim.profiles.record import (
     priority,
 )
 from pyshim.profiles.store import Store, StoredTrace
-from pyshim.profiles.unreadable import unreadable
+from pyshim.unreadable import unreadable
 from pyshim.profiles.window import Window, line_of
 
 _LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones

@@ -7,16 +7,16 @@ import re
 from pathlib import Path
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.profiles.unreadable import unreadable
+from pyshim.unreadable import unreadable
 
 _DEEPEST = 3  # folders below the one that is named: run/node/rank
 _MOST = 10_000  # files
 
 
-def files(path: str, passed_over: list[str]) -> list[str]:
+def files(path: str, passed_over: list[OverlapError]) -> list[str]:
     """Return all files of a folder. Raises OverlapError where it cannot be read.
 
-    passed_over: gets a sentence for each subfolder that cannot be read."""
+    passed_over: gets an error for each subfolder that cannot be read."""
     found: list[str] = []
     top = len(Path(path).parts)
 
@@ -25,7 +25,7 @@ def files(path: str, passed_over: list[str]) -> list[str]:
         unread = unreadable(folder, error)
         if Path(folder) == Path(path):
             raise unread
-        passed_over.append(unread.sentence)
+        passed_over.append(unread)
 
     for folder, names, own in os.walk(path, onerror=note):
         names[:] = [name for name in names if not name.startswith(".")]

@@ -30,7 +30,7 @@ from pyshim.profiles.record import (
     TracedLaunch,
 )
 from pyshim.profiles.store import Store, StoredTrace
-from pyshim.profiles.unreadable import unreadable
+from pyshim.unreadable import unreadable
 from pyshim.profiles.window import Broken, Torn, Window, line_of
 
 TOOL = "rocprofiler-sdk-tool"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "built").mkdir()
     (tmp_path / "built" / "app").write_text("#!/bin/sh\n")
     (tmp_path / "built" / "app").chmod(0o755)
+    (tmp_path / "st.yaml").write_text("policy: 1\nname: st\n")
     (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\n")
     return tmp_path
 
@@ -50,6 +52,18 @@ def place(tmp_path: Path) -> Path:
             125,
             "x/other.yaml: error[missing-file]: no such file",
             "overlap policy list names those that ship",
+        ),
+        (
+            "-p ./nothere.yaml true",  # whose suffix alone is that of st.yaml
+            125,
+            "nothere.yaml: error[missing-file]: no such file",
+            "overlap policy list names those that ship",
+        ),
+        (
+            "-p /proc/self/mem true",  # no permission is missing
+            125,
+            "/proc/self/mem: error[unreadable]: the file cannot be read: Input/output error",
+            "name another file; overlap policy list names those that ship",
         ),
         (
             "-p observe,default --simulate h100 true",
@@ -91,20 +105,39 @@ def test_of_overlap(overlap, library, place, words, error, hint):
         (
             "--policy ./closed.yaml true",
             "closed.yaml: error[unreadable]: the file cannot be read: Permission denied",
-            "chmod u+r closed.yaml, or ask its owner",
+            "this user may not read the file: chmod u+r closed.yaml",
+        ),
+        (
+            "--policy ./with' 'space.yaml true",
+            "with space.yaml: error[unreadable]: the file cannot be read: Permission denied",
+            "this user may not read the file: chmod u+r 'with space.yaml'",
+        ),
+        (
+            "--policy ./theirs.yaml true",
+            "theirs.yaml: error[unreadable]: the file cannot be read: Permission denied",
+            "this user may not read the file: its owner can allow it by chmod a+r theirs.yaml",
+        ),
+        (
+            "--policy ./shut/in.yaml true",
+            "shut/in.yaml: error[unreadable]: the file cannot be read: Permission denied",
+            "this user may not enter the folder {0}/shut: chmod u+x {0}/shut",
         ),
         ("--report closed/r true", "the report folder {0}/closed/r cannot be made: Permission denied", ANOTHER),
         ("--report closed true", "the report folder {0}/closed cannot be written to", ANOTHER),
     ],
 )
 def test_what_this_user_may_not_touch(clean_environment, library, place, words, error, hint):
-    (place / "closed.yaml").write_text("policy: 1\nname: closed\n")
-    (place / "closed.yaml").chmod(0)
+    for name in ("closed.yaml", "with space.yaml", "theirs.yaml"):
+        (place / name).write_text("policy: 1\nname: closed\n")
+        (place / name).chmod(0)
+    os.chown(place / "theirs.yaml", 1, 1)
+    (place / "shut").mkdir(mode=0o600)
     (place / "closed").mkdir(mode=0o555)
-    command = (*UNPRIVILEGED, sys.executable, "-m", "pyshim.cli.run", *words.split())
+    command = (*UNPRIVILEGED, sys.executable, "-m", "pyshim.cli.run", *shlex.split(words))
     done = subprocess.run(command, cwd=place, env=clean_environment, capture_output=True, text=True, check=False)
     assert done.returncode == 125
-    assert done.stderr == f"overlap: error: {error.format(os.path.realpath(place))}\noverlap: help: {hint}\n"
+    here = os.path.realpath(place)
+    assert done.stderr == f"overlap: error: {error.format(here)}\noverlap: help: {hint.format(here)}\n"
 
 
 @pytest.mark.parametrize("others", [(), ("notes.json",)])

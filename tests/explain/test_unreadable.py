@@ -64,6 +64,24 @@ def test_a_folder_is_answered_about_without_what_is_closed_in_it(ask: Ask, close
     assert done.stderr == f"overlap: {closed}/{name} cannot be read: Permission denied: it was passed over\n"
 
 
+@pytest.mark.parametrize(("shut", "why"), [("sub/rank1.json", "read the file"), ("sub", "list the folder")])
+def test_a_folder_whose_only_trace_is_closed_has_help_for_that(ask: Ask, closed: Path, shut: str, why: str) -> None:
+    """How to record a trace is no help: one is there. The command that it says is run, and then there is an answer."""
+    (closed / "rank0.json").unlink()
+    (closed / shut).chmod(0)
+    done = ask(closed)
+    assert (done.returncode, done.stdout) == (2, "")
+    error, hint = done.stderr.splitlines()
+    assert error == (
+        f"overlap: error: {closed} holds no trace: {closed / shut} cannot be read: Permission denied: "
+        "it was passed over"
+    )
+    found = re.fullmatch(rf"overlap: help: this user may not {why}: (chmod .*)", hint)
+    assert found, hint
+    subprocess.run(shlex.split(found[1]), check=True)
+    assert ask(closed).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("name", "shut", "why", "right"),
     [

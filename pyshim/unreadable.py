@@ -1,4 +1,4 @@
-"""A file or folder that cannot be read: the error, and what to do about it."""
+"""A file or folder that cannot be read: the error of a trace, and which permission is missing for any file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ _DAMAGED = "copy it again, or record it again"
 def unreadable(path: str, error: OSError) -> OverlapError:
     """Return the error for a path that cannot be read. It has no help where nothing is at that path."""
     hint = None if isinstance(error, (FileNotFoundError, NotADirectoryError)) else _DAMAGED
-    if error.errno in (errno.EACCES, errno.EPERM):
-        hint = _permission(path)
+    hint = permission(path, error) or hint
     return OverlapError(f"{path} cannot be read: {error.strerror or error}", hint, USAGE)
 
 
-def _permission(path: str) -> str:
-    """Return which permission is missing, and the command that gives it."""
+def permission(path: str, error: Exception) -> str:
+    """Return which permission is missing, and the command that gives it; the empty string for another error."""
+    if not isinstance(error, OSError) or error.errno not in (errno.EACCES, errno.EPERM):
+        return ""
     for folder in reversed(Path(os.path.abspath(path)).parents):
         if not os.access(folder, os.X_OK):
             return f"this user may not enter the folder {folder}: {_command(str(folder), 'x')}"

@@ -148,7 +148,12 @@ def run_below(directory: str) -> tuple[str, str]:
 
     If there is none: "", and the first folder that this user may not read."""
     closed: list[str] = []
-    below = os.walk(directory, onerror=lambda error: closed.append(str(error.filename)))
+
+    def note(error: OSError) -> None:
+        if isinstance(error, PermissionError):  # others end while one looks, as in /proc
+            closed.append(str(error.filename))
+
+    below = os.walk(directory, onerror=note)
     for path, folders, names in islice(below, _MOST_LOOKED_AT):
         if any(map(folder.PAGE.match, names)):
             return path, ""

@@ -16,6 +16,7 @@ import pytest
 import readers
 
 from pyshim import __version__, _native
+from pyshim.errors import OverlapError
 from pyshim.policy import files as policies
 from tests import in_process
 
@@ -229,6 +230,42 @@ def test_what_is_wrong_is_said_before_anything_is_made(install, tmp_path, words,
     assert done.returncode in (1, 2)
     assert sentence in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "o").exists()
+
+
+def test_a_folder_that_cannot_be_written_has_a_next_step(install, tmp_path, library):
+    (tmp_path / "file").touch()
+    for prefix, why in (
+        ("/proc/x", "No such file or directory (/proc/x)"),
+        (f"{tmp_path}/file/o", f"Not a directory ({tmp_path}/file/o)"),
+    ):
+        done = install(prefix)
+        assert done.returncode == 1
+        assert done.stderr == (
+            f"overlap: error: {prefix} cannot be written: {why}\n"
+            "overlap: help: name a folder that this user may write to, on a disk with room: "
+            f"PREFIX=/opt/overlap-{__version__}\n"
+        )
+
+
+def test_the_root_folder_is_named_with_one_slash(install, library):
+    done = install("/")
+    assert done.returncode == 2 and "which no earlier run made" in done.stderr
+    assert done.stderr.endswith(f"overlap: help: name a folder of its own: PREFIX=/overlap-{__version__}\n")
+
+
+def test_a_folder_from_which_jobs_get_nothing_has_the_help_of_its_task_prolog(install, tmp_path, library):
+    prefix = tmp_path / "overlap"
+    assert install(prefix).returncode == 0
+    made = runpy.run_path(str(INSTALL), run_name="install")
+    with pytest.raises(OverlapError) as caught:
+        made["check"](prefix, ["auto", "nope"])
+    assert "OVERLAP_POLICY=nope" in caught.value.sentence and "there is no such policy" in caught.value.sentence
+    assert caught.value.hint.startswith("known: ")
+    (prefix / "libexec/task-prolog").write_text("#!/bin/sh\necho overlap: broken >&2\nexit 1\n")
+    with pytest.raises(OverlapError) as caught:
+        made["check"](prefix, ["auto"])
+    assert caught.value.sentence.endswith(": broken")
+    assert caught.value.hint == f"jobs would get nothing from {prefix}: name another PREFIX, or run this again"
 
 
 def test_make_asks_for_the_folder():

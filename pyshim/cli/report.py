@@ -148,7 +148,8 @@ def _nothing(collected: Collected) -> tuple[OverlapError, Sequence[Skipped]]:
         if any(_is_closed(collected, file.name) for file in ours):
             hint = "what is the matter with each is said above; run it as a user who may read them, or ask their owner"
         hint += f"; for profilers' traces: {explain}" if traces else ""
-        return OverlapError(f"there is no page in {some(collected.directories)} that can be read", hint), ours or collected.skipped
+        sentence = f"there is no page in {some(collected.directories)} that can be read"
+        return OverlapError(sentence, hint), ours or collected.skipped
     return OverlapError(*_no_report(collected)), ()
 
 

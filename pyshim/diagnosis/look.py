@@ -138,9 +138,7 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
     return TraceAnswer(source, found, processes, worst, verdicts(worst, late), ranks, notes, len(peers))
 
 
-def _none(
-    sentence: str, found: Sequence[TraceResult], notes: Sequence[str], hints: Sequence[str]
-) -> OverlapError:
+def _none(sentence: str, found: Sequence[TraceResult], notes: Sequence[str], hints: Sequence[str]) -> OverlapError:
     """Return the error where nothing is left to look at: why, and what to do about it."""
     shown, more = cut(list(dict.fromkeys(notes)), _REASONS)
     own = sentence.partition(": ")[0]

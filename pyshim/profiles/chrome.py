@@ -49,8 +49,8 @@ from pyshim.profiles.record import (
     priority,
 )
 from pyshim.profiles.store import Store, StoredTrace
-from pyshim.unreadable import unreadable
 from pyshim.profiles.window import Window, line_of
+from pyshim.unreadable import unreadable
 
 _LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones
 _LARGEST = 1 << 63  # of any number of a launch

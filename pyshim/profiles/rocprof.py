@@ -30,8 +30,8 @@ from pyshim.profiles.record import (
     TracedLaunch,
 )
 from pyshim.profiles.store import Store, StoredTrace
-from pyshim.unreadable import unreadable
 from pyshim.profiles.window import Broken, Torn, Window, line_of
+from pyshim.unreadable import unreadable
 
 TOOL = "rocprofiler-sdk-tool"
 _GPU = 2  # rocprofiler_agent_type_t

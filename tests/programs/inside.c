@@ -252,6 +252,7 @@ static int in_a_change(enum call call) {
     } else if (call == SET && state++ == 0) {
         in_middle = -100;
         pthread_create(&other, NULL, begin, capturing);
+        pthread_detach(other);
         while (!__atomic_load_n(&asked, __ATOMIC_SEQ_CST))
             ;
         wait_a_little(&reached);

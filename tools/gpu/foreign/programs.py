@@ -33,7 +33,7 @@ class Program:
 
 LIBRARIES = "LD_LIBRARY_PATH={libraries}"
 MPI = "LD_LIBRARY_PATH={folder}/../mpich/lib:{libraries}"  # MPICH 5 beside the programs
-RANKS = f"{MPI} {{folder}}/../mpich/bin/mpiexec -n 2"
+RANKS = f"{MPI} {{folder}}/../mpich/bin/mpiexec -n"
 
 
 def without(call: str, by: str, places: str, rest: str = "") -> str:
@@ -94,7 +94,7 @@ ASTAROTH = replace(
     changed=STENCIL.changed + "; steps are taken from the command line (the authors': ten), and none writes a file",
     streams="interior, 26 of the exterior, and the exchange, raised by its authors; the host waits for each",
     command=f"{MPI} {{binary}}-astaroth 150",
-    number=r"(?m)^\d+,256,256,256,([\d.e+-]+),[\d.e+-]+\s*$",
+    number=r"(?m)^\d+,\d+,\d+,\d+,([\d.e+-]+),[\d.e+-]+\s*$",
 )
 SAMPLES = "NVIDIA/multi-gpu-programming-models 9a600f5ea8f5e53614e30b7b36e9136107178dd8"
 JACOBI = "-niter 3000 -nx 8192 -ny 8192"
@@ -135,6 +135,40 @@ OFFLOAD = Program(
     "ms",
     check=r"loss (\d+\.\d)",
 )
+
+
+def over(gpus: int) -> tuple[Program, ...]:
+    """The programs that run on several GPUs: one process, and a rank for each."""
+    jacobi = replace(THREADS, check=rf"Num GPUs: ({gpus})\.", gpus=gpus)
+    ranks = f"{RANKS} {gpus}"
+    return (
+        replace(
+            jacobi,
+            name=f"jacobi-threads-{gpus}",
+            streams="three on each GPU; copies of the halo on two, for which the third and the neighbours wait",
+        ),
+        replace(
+            jacobi,
+            name=f"jacobi-nccl-{gpus}",
+            folder="jacobi-nccl",
+            changed=LOOP + " (nccl_overlap)",
+            streams="two on each GPU; NCCL and the boundary on one, for which the other waits",
+            command=f"{ranks} {{binary}} {JACOBI}",
+        ),
+        replace(STENCIL, name=f"jacobi3d-{gpus}", gpus=gpus),
+        replace(STAGED, name=f"jacobi3d-staged-{gpus}", gpus=gpus),
+        replace(STENCIL, name=f"jacobi3d-ranks-{gpus}", gpus=gpus, command=STENCIL.command.replace(MPI, ranks)),
+        replace(ASTAROTH, name=f"astaroth-{gpus}", gpus=gpus),
+        replace(
+            LLM,
+            name=f"llm.c-{gpus}",
+            streams="two on each GPU; NCCL on one, for which the host waits",
+            command=f"{LIBRARIES} sh {{here}}/ranks.sh {gpus} {{binary}} {OPTIONS} -z 1 -pg {gpus} -pn {gpus} -pr",
+            gpus=gpus,
+        ),
+    )
+
+
 PROGRAMS = (
     STAGED,
     ASTAROTH,
@@ -283,32 +317,5 @@ PROGRAMS = (
         "s",
         check=r"checksum: (\d+) \(Valid\)",
     ),
-    replace(
-        THREADS,
-        name="jacobi-threads-2",
-        streams="three on each GPU; copies of the halo on two, for which the third and the neighbours wait",
-        check=r"Num GPUs: (2)\.",
-        gpus=2,
-    ),
-    Program(
-        "jacobi-nccl-2",
-        "jacobi-nccl",
-        SAMPLES,
-        LOOP + " (nccl_overlap)",
-        "two on each GPU; NCCL and the boundary on one, for which the other waits",
-        f"{RANKS} {{binary}} {JACOBI}",
-        r"GPUs:\s+([\d.]+) s",
-        "s",
-        check=r"Num GPUs: (2)\.",
-        gpus=2,
-    ),
-    replace(STENCIL, name="jacobi3d-2", gpus=2),
-    replace(STAGED, name="jacobi3d-staged-2", gpus=2),
-    replace(
-        LLM,
-        name="llm.c-2",
-        streams="two on each GPU; NCCL on one, for which the host waits",
-        command=f"{LIBRARIES} sh {{here}}/ranks.sh 2 {{binary}} {OPTIONS} -z 1 -pg 2 -pn 2 -pr",
-        gpus=2,
-    ),
+    *(program for gpus in (2, 4, 8) for program in over(gpus)),
 )

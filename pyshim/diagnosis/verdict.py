@@ -201,7 +201,7 @@ def _held_up(one: ProcessResult) -> str:
         found.append((one.waited_us, f"{names} {wait} {least}{part_of(one, one.waited_us)}, but {why}"))
     if major:
         waits = f"stream {major.stream} waits {part_of(one, min(major.waited_us, one.span_us))}"
-        why = f"has {percent(major.share)} of the computation, by blocks and threads: raising it may cost time"
+        why = f"has {percent(major.share)} of the computation, as the default counts it: raising it may cost time"
         found.append((major.waited_us, f"{waits}, but {why}"))
     for time, why in (
         (one.raised_us, "although it has the greater priority already"),

@@ -39,7 +39,7 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
         too = ", too" if one.waited_us else ""
         yield (
             f"Work on stream {major.stream} waited{too} ({milliseconds(major.waited_us)} {step}). It has {share} of "
-            "the computation, by blocks and threads: raising it may cost time."
+            "the computation, as the default counts it: raising it may cost time."
         )
     if one.minor and not one.raising:
         streams = listed(share.stream for share in one.minor)

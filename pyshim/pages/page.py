@@ -69,7 +69,7 @@ class Stream(NamedTuple):
     share: float  # of the device's computation, 0 to 1, between the last two judgements
     communicates: bool
     priority: int | None  # None: the one that the program gave it
-    threads: int  # of computation launched on it, up to the last judgement
+    work: int  # of computation launched on it, up to the last judgement: overlap_work() in shim/core/judge.h
     creator: str  # basename of the library that created it; empty: not known
     since: int  # nanoseconds since 1970: the judgement that raised it, or would have; 0 for any other status
 
@@ -396,7 +396,7 @@ def _streams(page: Any) -> tuple[Stream, ...]:
             share=record.share / 1000,
             communicates=bool(record.communicates),
             priority=record.priority or None,
-            threads=record.threads,
+            work=record.work,
             creator=_native.text(record.creator),
             since=record.since,
         )

@@ -10,7 +10,7 @@ from pyshim.pages.judged import RAISED, Outcome, judged
 from pyshim.pages.page import Page, Stream
 from pyshim.report.collect import Collected, some, who
 
-HEADS = ("streams", "made by", "comm", "last share", "threads", "outcome")
+HEADS = ("streams", "made by", "comm", "last share", "work", "outcome")
 FIXED, PROGRAMS = "fixed", "programs"
 # Behind `not raised:`, of one stream or of several.
 WHY = {
@@ -50,7 +50,7 @@ def groups(collected: Collected) -> list[Group]:
         Group(*key, tuple(stream for _, stream in of), tuple({id(page): page for page, _ in of}.values()))
         for key, of in found.items()
     ]
-    return sorted(made, key=lambda group: (_place(group.status), -sum(stream.threads for stream in group.streams)))
+    return sorted(made, key=lambda group: (_place(group.status), -sum(stream.work for stream in group.streams)))
 
 
 def _place(status: str) -> int:
@@ -65,7 +65,7 @@ def rows(collected: Collected) -> list[list[str]]:
             group.creator or "(not known)",
             "yes" if group.communicates else "-",
             share(group.streams),
-            f"{sum(stream.threads for stream in group.streams):,}",
+            f"{sum(stream.work for stream in group.streams):,}",
             said(group),
         ]
         for group in every[:ROWS]

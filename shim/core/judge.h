@@ -2,9 +2,8 @@
  *
  * A stream of a device is to have the greatest priority when, since the judgement before,
  *   1. something waited for it: the host, or another stream;
- *   2. it carried at most `share` of the device's computation, counted in threads (blocks times threads of a block).
- *      Communication is no computation; a graph counts what its kernels add up to, and a stream that launches one whose
- *      work is not known counts as large;
+ *   2. it carried at most `share` of the device's computation (overlap_work()). Communication is no computation; a graph
+ *      counts what its kernels add up to, and a stream that launches one whose work is not known counts as large;
  *   3. no stream to which the program gave a priority other than 0 has carried a launch on this device;
  *   4. it is no default stream, and no communication kernel on it takes more than a third of the multiprocessors;
  *   5. all streams for which 1 to 4 hold carried at most TOGETHER; else none is raised, because eight equal streams in
@@ -30,7 +29,14 @@ enum {
     OVERLAP_WIDE_PART = 3,           /* of the multiprocessors: wider communication is not raised */
 };
 
-/* What a judgement reads and writes of a stream. Work in threads. */
+/* The work of a kernel: its threads (blocks times threads of a block), where those that find no place at once, and queue,
+ * count OVERLAP_QUEUED times. A queue is what others stand behind, and what a priority passes: so many kernels of up to
+ * a wave are less work than a few of several waves with as many threads. capacity: threads that the device holds. */
+static inline uint64_t overlap_work(uint64_t threads, uint64_t capacity) {
+    return threads + (threads > capacity ? (threads - capacity) * (OVERLAP_QUEUED - 1) : 0);
+}
+
+/* What a judgement reads and writes of a stream. */
 struct overlap_judged {
     uint64_t work;   /* launched on it so far */
     uint64_t before; /* the same at the judgement before; overlap_judge() sets it to `work`, unless it judges early */

@@ -1,5 +1,6 @@
 /* Graphs of NVIDIA as they are instantiated: what their kernels add up to (../gpu/graphs.h). They are read, never changed. */
 #include "../core/core.h"
+#include "../core/judge.h"
 #include "../sys/sys.h"
 #include "../gpu/device.h"
 #include "../gpu/graphs.h"
@@ -27,9 +28,9 @@ static bool communicates(const struct device *device, const CUDA_KERNEL_NODE_PAR
     return matches.communicates;
 }
 
-static bool add_graph(const struct device *device, CUgraph graph, int depth, uint64_t *threads);
+static bool add_graph(const struct device *device, CUgraph graph, int depth, uint64_t *work);
 
-static bool add_node(const struct device *device, CUgraphNode node, int depth, uint64_t *threads) {
+static bool add_node(const struct device *device, CUgraphNode node, int depth, uint64_t *work) {
     CUDA_KERNEL_NODE_PARAMS_v2 kernel = {0};
     CUgraph child = NULL;
     int type;
@@ -37,18 +38,19 @@ static bool add_node(const struct device *device, CUgraphNode node, int depth, u
         return false; /* conditional, or of a kind that is newer */
     if (type == CU_GRAPH_NODE_TYPE_GRAPH)
         return driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS &&
-               add_graph(device, child, depth + 1, threads);
+               add_graph(device, child, depth + 1, work);
     if (type != CU_GRAPH_NODE_TYPE_KERNEL)
         return true;
     if (driver.cuGraphKernelNodeGetParams_v2(node, &kernel) != CUDA_SUCCESS || communicates(device, &kernel))
         return false;
-    *threads += (uint64_t)kernel.gridDimX * kernel.gridDimY * kernel.gridDimZ * kernel.blockDimX * kernel.blockDimY *
-                kernel.blockDimZ;
+    *work += overlap_work((uint64_t)kernel.gridDimX * kernel.gridDimY * kernel.gridDimZ * kernel.blockDimX *
+                              kernel.blockDimY * kernel.blockDimZ,
+                          device_capacity(device));
     return true;
 }
 
-/* Adds up the threads of a graph's kernels. False: they are not known. */
-static bool add_graph(const struct device *device, CUgraph graph, int depth, uint64_t *threads) {
+/* Adds up the work of a graph's kernels. False: they are not known. */
+static bool add_graph(const struct device *device, CUgraph graph, int depth, uint64_t *work) {
     size_t count = 0;
     if (depth == DEPTH || driver.cuGraphGetNodes(graph, NULL, &count) != CUDA_SUCCESS || count > NODES)
         return false;
@@ -58,7 +60,7 @@ static bool add_graph(const struct device *device, CUgraph graph, int depth, uin
     CUgraphNode *const nodes = overlap_map(bytes);
     bool known = nodes && driver.cuGraphGetNodes(graph, nodes, &count) == CUDA_SUCCESS;
     for (size_t i = 0; known && i < count; i++)
-        known = add_node(device, nodes[i], depth, threads);
+        known = add_node(device, nodes[i], depth, work);
     if (nodes)
         overlap_unmap(nodes, bytes);
     return known;
@@ -68,14 +70,14 @@ static CUresult instantiated(const CUgraphExec *exec, CUgraph graph, uint64_t fl
     if (result != CUDA_SUCCESS || !exec || !streams_tracked() || !driver_ready(VENDOR_CUDA))
         return result;
     const struct device *const device = current_device(VENDOR_CUDA);
-    uint64_t threads = 0;
+    uint64_t work = 0;
     const int mode = cuda_relax(); /* another stream may be capturing */
     const bool known = device && driver.cuGraphGetNodes && driver.cuGraphNodeGetType &&
                        driver.cuGraphKernelNodeGetParams_v2 && driver.cuGraphChildGraphNodeGetGraph &&
                        !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) &&
-                       add_graph(device, graph, 0, &threads);
+                       add_graph(device, graph, 0, &work);
     cuda_restore(mode);
-    graph_learn(*exec, known, threads);
+    graph_learn(*exec, known, work);
     return result;
 }
 

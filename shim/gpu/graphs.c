@@ -2,7 +2,7 @@
 #include "graphs.h"
 #include "table.h"
 
-static struct map graphs; /* handle -> threads + 1 */
+static struct map graphs; /* handle -> work + 1 */
 
 /* Without the lock a graph becomes one of unknown work: another one may get its handle. */
 static void put(vendor_exec graph, uint64_t value) {
@@ -17,16 +17,16 @@ static void put(vendor_exec graph, uint64_t value) {
     }
 }
 
-void graph_learn(vendor_exec graph, bool known, uint64_t threads) {
-    put(graph, known && threads < UINT64_MAX ? threads + 1 : 0);
+void graph_learn(vendor_exec graph, bool known, uint64_t work) {
+    put(graph, known && work < UINT64_MAX ? work + 1 : 0);
 }
 
 void graph_forget(vendor_exec graph) {
     put(graph, 0);
 }
 
-bool graph_threads(vendor_exec graph, uint64_t *threads) {
+bool graph_work(vendor_exec graph, uint64_t *work) {
     const uint64_t value = map_get(&graphs, (uint64_t)(uintptr_t)graph);
-    *threads = value - 1;
+    *work = value - 1;
     return value != 0;
 }

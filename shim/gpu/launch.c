@@ -30,13 +30,13 @@ void count_special(bool communicates, bool raised, struct stream *stream) {
     }
 }
 
-void add_work_slow(struct stream *stream, uint64_t threads) {
+void add_work_slow(struct stream *stream, uint64_t more) {
     struct launcher *const launcher = this_thread.launcher;
     if (launcher) {
         work_slot(launcher, stream); /* the record may be of another stream since the last launch */
-        add_work(launcher, stream, threads);
+        add_work(launcher, stream, more);
     } else {
-        __atomic_fetch_add(&stream->gone_work, threads, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&stream->gone_work, more, __ATOMIC_RELAXED);
     }
 }
 
@@ -206,6 +206,7 @@ vendor_result launch_slow(struct request *request) {
     struct stream *const stream = find_stream(request, captured);
     struct handle *const handle = find_or_decide(request, epoch, &decision);
     const struct device *const device = streams_tracked() ? request->device : NULL;
+    const uint64_t capacity = device_capacity(device);
     if (captured && decision.communicates)
         mark_communication(request);
     if (device && stream != &no_stream)
@@ -226,7 +227,7 @@ vendor_result launch_slow(struct request *request) {
     count_launch(row);
     count_special(decision.communicates, raised, stream);
     if (!decision.communicates && stream != &no_stream)
-        add_work_slow(stream, blocks_of(request) * threads_of(request));
+        add_work_slow(stream, overlap_work(blocks_of(request) * threads_of(request), capacity));
     if (handle && !captured && (!changes || decision.proven)) {
         POINT(answer_found);
         const struct cached_launch answer = {.function = function_key(request->function, request->flags),
@@ -240,6 +241,7 @@ vendor_result launch_slow(struct request *request) {
                                              .size = size,
                                              .row = (uint16_t)row,
                                              .communicates = decision.communicates,
+                                             .capacity = capacity,
                                              .raised = raised};
         remember(&answer);
     }

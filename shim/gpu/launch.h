@@ -48,15 +48,15 @@ static inline bool is_answer(const struct cached_launch *known, uint64_t functio
            blocks - known->least <= known->range && known->serial == OVERLAP_LOAD(known->record->serial);
 }
 
-static inline void add_work(struct launcher *launcher, struct stream *stream, uint64_t threads) {
+static inline void add_work(struct launcher *launcher, struct stream *stream, uint64_t more) {
     struct work *work = &launcher->works[stream->slot];
     if (__builtin_expect(work->stream != stream, 0)) /* another stream has the slot by now */
         work = work_slot(launcher, stream);
-    __atomic_store_n(&work->threads, work->threads + threads, __ATOMIC_RELAXED);
+    __atomic_store_n(&work->sum, work->sum + more, __ATOMIC_RELAXED);
 }
 
 /* The same for a thread that may have no table, and a record that may be of another stream by now. */
-void add_work_slow(struct stream *stream, uint64_t threads);
+void add_work_slow(struct stream *stream, uint64_t more);
 
 /* Counts a launch that communicates, or is on a raised stream, for that, too. */
 void count_special(bool communicates, bool raised, struct stream *stream);
@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) bool launch_cached(const void *func
     if (__builtin_expect(answer.communicates | answer.raised, 0))
         count_special(answer.communicates, answer.raised, answer.record);
     if (!answer.communicates)
-        add_work(launcher, answer.record, blocks * threads);
+        add_work(launcher, answer.record, overlap_work(blocks * threads, answer.capacity));
     thread_add(&this_thread.shard->launches[answer.row]);
     *shared = answer.size;
     return true;

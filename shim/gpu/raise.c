@@ -93,7 +93,7 @@ static void note(struct stream *stream, const struct device *device) {
     __atomic_store_n(&record->priority,
                      OVERLAP_RELAXED(stream->wanted) && !device_observes(device) ? device->greatest : 0,
                      __ATOMIC_RELAXED);
-    __atomic_store_n(&record->threads, stream->judged.work, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->work, stream->judged.work, __ATOMIC_RELAXED);
     __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
 }
 
@@ -134,7 +134,7 @@ static void sum_work(const struct device *device) {
             struct stream *const stream = __atomic_load_n(&works[slot].stream, __ATOMIC_ACQUIRE);
             if (stream && stream->carries && stream->device == device->ordinal && stream->vendor == device->vendor &&
                 OVERLAP_RELAXED(works[slot].serial) == stream->serial)
-                stream->judged.work += OVERLAP_RELAXED(works[slot].threads);
+                stream->judged.work += OVERLAP_RELAXED(works[slot].sum);
         }
     }
 }

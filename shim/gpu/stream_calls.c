@@ -170,18 +170,18 @@ static void launches_unknown(struct stream *stream) {
 }
 
 static void launches_graph(struct stream *stream, vendor_exec graph) {
-    uint64_t threads;
+    uint64_t work;
     if (stream == &no_stream)
         return;
-    if (!graph_threads(graph, &threads)) {
+    if (!graph_work(graph, &work)) {
         launches_unknown(stream);
         return;
     }
-    if (!threads) /* copies alone, which count no more than by their own calls */
+    if (!work) /* copies alone, which count no more than by their own calls */
         return;
     if (!OVERLAP_RELAXED(stream->carries))
         stream_carries(stream, false, false);
-    add_work_slow(stream, threads);
+    add_work_slow(stream, work);
     if (OVERLAP_RELAXED(stream->raised))
         count(OVERLAP_COUNTER_GRAPHS_RAISED);
 }

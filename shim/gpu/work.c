@@ -10,8 +10,8 @@ struct stream no_stream = {.slot = WORKS, .device = NO_DEVICE};
 /* Moves the work of a slot to its stream. */
 static void move_work(struct work *work) {
     if (work->stream && work->stream != &no_stream && work->serial == OVERLAP_RELAXED(work->stream->serial))
-        __atomic_fetch_add(&work->stream->gone_work, work->threads, __ATOMIC_RELAXED);
-    __atomic_store_n(&work->threads, 0, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&work->stream->gone_work, work->sum, __ATOMIC_RELAXED);
+    __atomic_store_n(&work->sum, 0, __ATOMIC_RELAXED);
 }
 
 /* Moves the work of a former owner to its streams. */

@@ -13,11 +13,11 @@ extern struct stream no_stream;
 
 enum { WORKS = 64 };
 
-/* Threads that one thread launched on a stream. */
+/* What one thread launched on a stream, as work (core/judge.h). */
 struct work {
     struct stream *stream; /* NULL: free */
     uint32_t serial, padding;
-    uint64_t threads;
+    uint64_t sum;
 };
 
 /* A launch that this thread has made before, and the answer. Valid while the epoch and the stream's serial are. */
@@ -31,7 +31,7 @@ struct cached_launch {
     uint32_t size; /* dynamic bytes to launch with */
     uint16_t row;  /* of the page */
     uint8_t communicates, raised;
-    uint64_t padding;
+    uint64_t capacity; /* device_capacity() of the stream's device */
 };
 _Static_assert(sizeof(struct cached_launch) == 64, "one cache line of the processor");
 

@@ -7,6 +7,10 @@ bool is_due(uint64_t waits) {
     return waits && overlap_next_judgement(waits - 1) == waits;
 }
 
+uint64_t work(uint64_t threads, uint64_t capacity) {
+    return overlap_work(threads, capacity);
+}
+
 size_t layout(size_t field) {
     static const size_t offsets[] = {
         offsetof(struct overlap_judged, work),

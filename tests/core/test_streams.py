@@ -41,6 +41,7 @@ class Rule:
         self.library = library
         library.overlap_judge.restype = library.is_due.restype = ctypes.c_bool
         library.layout.restype = ctypes.c_size_t
+        library.work.argtypes, library.work.restype = (ctypes.c_uint64, ctypes.c_uint64), ctypes.c_uint64
 
     def judge(
         self, streams: Sequence[Judged], others: int = 0, share: int = 50, programs: bool = False, early: bool = False
@@ -114,6 +115,36 @@ def test_what_a_stream_communicates_decides_nothing(rule: Rule) -> None:
 def test_the_facts_of_other_streams_decide_nothing(rule: Rule) -> None:
     for fact in FACTS:
         assert rule.of(small(), large(**{fact: True}))[0] == RAISED, fact
+
+
+# ---- Work ----
+
+H200 = 132 * 2048  # threads at once
+
+
+def test_threads_that_queue_count_sixteen_times(rule: Rule) -> None:
+    for threads, capacity, work in (
+        (0, H200, 0),
+        (32, H200, 32),
+        (H200, H200, H200),
+        (H200 + 1, H200, H200 + 16),
+        (3 * H200, H200, H200 + 16 * 2 * H200),
+        (2**41, 2**64 - 1, 2**41),
+    ):
+        assert rule.library.work(threads, capacity) == work, (threads, capacity)
+
+
+def test_few_large_kernels_are_more_than_many_small_ones(rule: Rule) -> None:
+    """A step of GROMACS on an H200 (2026-11-29): nonbonded forces; PME, with more than half of the threads; updates."""
+    step = (
+        (604_800, 302_400, 108_400, 98_400),
+        (393_500, 393_500, 319_900, 84_700, 84_700, 43_400, 43_400, 43_400, 43_400),
+        (98_600, 33_000),
+    )
+    threads = [sum(kernels) for kernels in step]
+    assert threads[1] > sum(threads) / 2
+    forces, pme, updates = (small(sum(rule.library.work(kernel, H200) for kernel in kernels)) for kernels in step)
+    assert rule.of(forces, pme, updates) == [LARGE, RAISED, RAISED]
 
 
 # ---- Shares ----

@@ -44,7 +44,7 @@ def test_a_stream_that_carries_much_and_is_waited_for_is_not_nothing(of_steps: A
     found = of_steps(full_major, count=10)
     text = found["verdicts"][0]["text"]
     assert found["process"]["major"] and found["verdict"] == "no: computation", found["verdicts"]
-    assert re.search(r"; stream 20 waits 7\d %, but has 67 % of the computation, by blocks and threads", text), text
+    assert re.search(r"; stream 20 waits 7\d %, but has 67 % of the computation, as the default counts it", text), text
 
 
 @pytest.mark.parametrize(("length", "words"), [(0, "nothing"), (10, r"next to nothing \(1\.0 % of a step\)")])

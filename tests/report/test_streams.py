@@ -15,7 +15,7 @@ from pyshim.report.verdict import verdict
 
 STATUS = {name: number for number, name in enumerate(STREAM_STATUSES, 1)}
 HALO = {
-    **{"status": STATUS["raised"], "share": 31, "communicates": 1, "priority": -5, "threads": 6040},
+    **{"status": STATUS["raised"], "share": 31, "communicates": 1, "priority": -5, "work": 6040},
     "creator": "libhalo.so",
     "since": 1,
 }
@@ -37,7 +37,7 @@ def test_a_page_lists_them(write_page):
                 SIX,
                 streams=[
                     HALO,
-                    left("large", device=3, share=1000, threads=2**40),
+                    left("large", device=3, share=1000, work=2**40),
                     {"status": 77, "priority": 2, "creator": "x" * 48},
                 ],
             )
@@ -70,7 +70,7 @@ def test_a_page_whose_streams_are_damaged(overlap, report, write_page):
         "status": most,
         "share": most,
         "priority": -(2**31),
-        "threads": 2**64 - 1,
+        "work": 2**64 - 1,
     }
     write_page(SIX, streams=[{**wild, "creator": "\x1b[31m\u202e"}, {"status": 77}, left("fixed")] * 5)
     for options in ((), ("--json",), ("--full",)):
@@ -133,7 +133,7 @@ def test_json_has_them_by_process(overlap, report, write_page, library):
             "share": 0.031,
             "communicates": True,
             "priority": -5,
-            "threads": 6040,
+            "work": 6040,
             "creator": "libhalo.so",
             "since": 1,
             "outcome": "raised",
@@ -154,7 +154,7 @@ def test_the_text_has_a_row_for_streams_of_one_kind(overlap, report, write_page,
     ]
     done = overlap("report", str(report), "--full")
     lines = [line.split() for line in (done.stdout + done.stderr).splitlines()]
-    assert ["streams", "made", "by", "comm", "last", "share", "threads", "outcome"] in lines
+    assert ["streams", "made", "by", "comm", "last", "share", "work", "outcome"] in lines
     assert [
         "4",
         *["streams", "created", "with", "a", "higher", "priority", "than", "the", "program", "asks", "for"],

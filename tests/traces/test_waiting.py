@@ -20,15 +20,16 @@ from made_waits import (
     by_nccl,
     collective,
     copy,
+    holding,
     interior,
     steps,
 )
 
 from pyshim.diagnosis.find import find
 from pyshim.diagnosis.result import ProcessResult, TraceResult
-from pyshim.profiles.record import TracedGpu, TracedLaunch
 
 RESIDENT = 1056  # blocks of the kernels here on 132 multiprocessors
+Holds = holding(RESIDENT)
 FORMS: list[Callable[[Program, Path], Path]] = [
     lambda program, folder: program.kineto(folder / "trace.json"),
     lambda program, folder: program.nsys(folder / "export.sqlite"),
@@ -36,12 +37,8 @@ FORMS: list[Callable[[Program, Path], Path]] = [
 ]
 
 
-def resident(gpu: TracedGpu) -> Callable[[TracedLaunch], int]:
-    return lambda kernel: RESIDENT
-
-
 def look(program: Program, path: Path, told: str = WHOLE, **more: Any) -> TraceResult:
-    return find(str(program.kineto(path / "trace.json", told, **more)), resident)
+    return find(str(program.kineto(path / "trace.json", told, **more)), Holds)
 
 
 def only(found: TraceResult) -> ProcessResult:
@@ -51,7 +48,7 @@ def only(found: TraceResult) -> ProcessResult:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_boundary_in_front_of_a_collective(form, tmp_path):
-    found = find(str(form(steps(Program(), by_nccl), tmp_path)), resident)
+    found = find(str(form(steps(Program(), by_nccl), tmp_path)), Holds)
     assert found.untold == ()
     process = only(found)
     assert (process.devices, process.count, process.span_us) == ((0,), 3, pytest.approx(100))
@@ -70,7 +67,7 @@ def test_a_boundary_in_front_of_a_collective(form, tmp_path):
 @pytest.mark.parametrize("how", ["stream", "event", "poll", "copy"])
 def test_the_host_waits(form, how, tmp_path):
     program = steps(Program(), lambda program, at: by_host(program, at, how=how))
-    process = only(find(str(form(program, tmp_path)), resident))
+    process = only(find(str(form(program, tmp_path)), Holds))
     (inversion,) = process.inversions
     assert (inversion.kernel, inversion.waiters) == (SHORT, ("the host",))
     assert process.waited_us == pytest.approx(64, abs=0.01)
@@ -300,7 +297,7 @@ def test_an_event_that_is_recorded_again_and_again(tmp_path):
     for form in FORMS:
         for path in tmp_path.iterdir():
             path.unlink()
-        process = only(find(str(form(steps(Program(), step), tmp_path)), resident))
+        process = only(find(str(form(steps(Program(), step), tmp_path)), Holds))
         assert process.waited_us == pytest.approx(64, abs=0.01)
 
 
@@ -410,7 +407,7 @@ def test_kernels_of_graphs_on_one_stream_each_wait_as_if_launched_one_by_one(for
         folder = tmp_path / str(by_graph)
         folder.mkdir()
         program = steps(Program(), lambda program, at, by_graph=by_graph: packs(program, at, by_graph, how))
-        found.append(only(find(str(form(program, folder)), resident)))
+        found.append(only(find(str(form(program, folder)), Holds)))
     alone, graphs = found
     assert alone.saves_us == pytest.approx(30, abs=0.1) and [one.at_least for one in alone.inversions] == [False]
     assert (graphs.inversions, graphs.saves_us) == (alone.inversions, pytest.approx(alone.saves_us))
@@ -467,4 +464,4 @@ def test_numbers_that_are_none_are_left_out(tmp_path):
     ):
         assert old in text
         path.write_text(text.replace(old, new))
-        find(str(path), resident)
+        find(str(path), Holds)

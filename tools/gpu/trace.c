@@ -8,6 +8,7 @@
  */
 #include <cupti.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -241,9 +242,18 @@ int InitializeInjection(void) {
     char path[4096];
     const char *output = getenv("TRACE_OUTPUT");
     snprintf(path, sizeof path, "%s.%d.json", output ? output : "trace", (int)getpid());
-    file = fopen(path, "w");
-    if (file == NULL || cuptiActivityRegisterCallbacks(wanted, filled) != CUPTI_SUCCESS)
+    CUptiResult registered = cuptiActivityRegisterCallbacks(wanted, filled);
+    if (registered != CUPTI_SUCCESS) {
+        const char *said = NULL;
+        cuptiGetResultString(registered, &said);
+        fprintf(stderr, "trace: no trace of process %d: CUPTI: %s\n", (int)getpid(), said ? said : "unknown");
         return 0;
+    }
+    file = fopen(path, "w");
+    if (file == NULL) {
+        fprintf(stderr, "trace: no trace of process %d: %s: %s\n", (int)getpid(), path, strerror(errno));
+        return 0;
+    }
     fputs("{\"traceEvents\":[\n", file);
     process = getpid();
     cuptiGetTimestamp(&begun);

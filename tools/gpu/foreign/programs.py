@@ -198,7 +198,7 @@ PROGRAMS = (
         without("cudaStreamCreateWithPriority", "cudaStreamCreate", "device_stream.cu"),
         "nonbonded, PME, update; each waits for another, and the host for them",
         f"{LIBRARIES} OMP_NUM_THREADS=8 GMX_MAXBACKUP=-1 {{binary}} mdrun -s water.tpr -nb gpu -pme gpu -update gpu "
-        "-ntmpi 1 -ntomp 8 -notunepme -nsteps 10000 -resethway -noconfout -deffnm {work}/water",
+        "-ntmpi 1 -ntomp 8 -notunepme -nsteps 20000 -resethway -noconfout -deffnm {work}/water",
         r"Performance:\s+([\d.]+)",
         "ns/day",
         True,

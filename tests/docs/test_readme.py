@@ -18,7 +18,7 @@ WORDS = {5: "five"}
 QUIET = {
     "jacobi-threads": "NVIDIA's Jacobis", "jacobi-threads-2": "NVIDIA's Jacobis", "jacobi-nccl-2": "NVIDIA's Jacobis",
     "jacobi3d": "jacobi3d by copies between peers", "jacobi3d-2": "jacobi3d by copies between peers",
-    **dict.fromkeys(("comd-eam-30", "comd-eam-49"), "CoMD with 30³ and 49³ cells"), "gromacs-water": "GROMACS",
+    **dict.fromkeys(("comd-eam-30", "comd-eam-49"), "CoMD with 30³ and 49³ cells"),
     "cufhe": "cuFHE", "fsdp-offload": "FSDP2 with weights on the host", "fdtd2d": "FDTD2D",
     "llm.c": "llm.c", "llm.c-2": "llm.c",
     "xsbench": "XSBench", "babelstream": "BabelStream",
@@ -34,7 +34,7 @@ FAMILIES = {
     "may lose: stencils with blocking copies": ("stencils, blocking copies", SMALLEST),
 }
 COMD = ("comd-eam-70", "comd-eam-70, H100", "comd-eam-100", "comd-eam-100, H100", "comd-eam-warp-70", "comd-eam-cta-70")
-FOREIGN = {"jacobi3d, 512³": ("jacobi3d-staged", "jacobi3d-staged-2"), "CoMD (molecular dynamics)": (*COMD, "astaroth")}
+FOREIGN = {"jacobi3d, 512³": ("jacobi3d-staged", "jacobi3d-staged-2"), "CoMD with 70³": (*COMD, "astaroth", "gromacs-water")}
 
 
 def row(begin: str) -> list[str]:

@@ -43,7 +43,7 @@ def test_the_error_is_that_of_the_pairs() -> None:
         *(len(bounds), pytest.approx(max(bounds)), len(nothing), len(missed)),
     )
     assert found == ERRORS
-    assert words(at_most=False) == "estimates of 8 traces were off by -3 to +8 points"
+    assert words(at_most=False) == "estimates of 9 traces were off by -3 to +8 points"
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,7 @@ static CUresult instantiated(const CUgraphExec *exec, CUgraph graph, uint64_t fl
     const int mode = cuda_relax(); /* another stream may be capturing */
     const bool known = device && driver.cuGraphGetNodes && driver.cuGraphNodeGetType &&
                        driver.cuGraphKernelNodeGetParams_v2 && driver.cuGraphChildGraphNodeGetGraph &&
-                       !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) &&
-                       add_graph(device, graph, 0, &work);
+                       !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) && add_graph(device, graph, 0, &work);
     cuda_restore(mode);
     graph_learn(*exec, known, work);
     return result;

@@ -105,8 +105,8 @@ def test_the_trace_that_readme_asks_about(overlap, library):
             "streams 28, 30; the host and other streams wait for it"
         ],
         "next": [
-            "overlap-run PROGRAM does it by default (these streams carry less than 0.1 % of the computation together; the "
-            "limit is 60 %), or write it, in PyTorch as torch.cuda.Stream(priority=-1)"
+            "overlap-run PROGRAM does it by default (these streams carry less than 0.1 % of the computation together; "
+            "the limit is 60 %), or write it, in PyTorch as torch.cuda.Stream(priority=-1)"
         ],
         "write": CUDA,
     }

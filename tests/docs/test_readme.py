@@ -34,7 +34,8 @@ FAMILIES = {
     "may lose: stencils with blocking copies": ("stencils, blocking copies", SMALLEST),
 }
 COMD = ("comd-eam-70", "comd-eam-70, H100", "comd-eam-100", "comd-eam-100, H100", "comd-eam-warp-70", "comd-eam-cta-70")
-FOREIGN = {"jacobi3d, 512³": ("jacobi3d-staged", "jacobi3d-staged-2"), "CoMD with 70³": (*COMD, "astaroth", "gromacs-water")}
+STAGED = ("jacobi3d-staged", "jacobi3d-staged-2")
+FOREIGN = {"jacobi3d, 512³": STAGED, "CoMD with 70³": (*COMD, "astaroth", "gromacs-water")}
 
 
 def row(begin: str) -> list[str]:

@@ -28,7 +28,7 @@ PROGRAMS = {
 def told(done: Done) -> tuple[list[tuple[Any, ...]], int]:
     """Of each stream what does not depend on the policy, and the launches on streams that are or would be raised."""
     (process,) = done.report["processes"]
-    fields = ("device", "status", "share", "communicates", "threads", "creator")
+    fields = ("device", "status", "share", "communicates", "work", "creator")
     streams = [tuple(stream[field] for field in fields) for stream in process["streams"]]
     return streams, done.totals["raised"] + done.totals["would_be_raised"]
 

@@ -276,7 +276,7 @@ enum overlap_stream_status {
     OVERLAP_STREAM_TOGETHER = 8,   /* all streams that qualify carry too much together */
     OVERLAP_STREAM_FIXED = 9       /* the driver refused the priority */
 };
-enum { OVERLAP_QUEUED = 16 }; /* threads that queue count so many times as work (core/judge.h) */
+enum { OVERLAP_REGISTERS = 32 }; /* a thread with so many counts once as work (core/judge.h) */
 struct overlap_page_stream {
     uint32_t state;        /* 2: the other fields are valid */
     uint32_t device;       /* index in `devices` */
@@ -284,7 +284,7 @@ struct overlap_page_stream {
     uint32_t share;        /* of the device's computation between the last two judgements, in thousandths */
     uint32_t communicates; /* 1: communication was launched on it */
     int32_t priority;      /* that we gave it; 0: none at present */
-    uint64_t work;         /* of computation launched on it, up to the last judgement: overlap_work() in core/judge.h */
+    uint64_t work; /* of computation launched on it, up to the last judgement: overlap_block_work() in core/judge.h */
     uint64_t
         since; /* nanoseconds since 1970: the judgement that has raised it, or would have; 0: its status is another one */
     uint8_t creator[48]; /* basename of the library that created it; empty: unknown */

@@ -126,7 +126,7 @@ def _carry(one: ProcessResult) -> str:
     if not share:
         return f"{who} no computation"
     most = percent(TOGETHER if several else MINOR)
-    part = percent(share) if share >= 0.0005 or not share else "less than 0.1 %"
+    part = percent(share) if share >= 0.0005 else "less than 0.1 %"
     return f"{who} {part} of the computation{' together' if several else ''}; the limit is {most}"
 
 

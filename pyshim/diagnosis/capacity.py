@@ -20,10 +20,6 @@ class Capacity:
         self._multiprocessors: int = gpu.multiprocessors or own
         self._blocks = functools.cache(self._found)
 
-    @property
-    def threads(self) -> int | None:
-        return int(self._limits.threads) * self._multiprocessors or None if self._limits else None
-
     def blocks(self, launch: TracedLaunch) -> int | None:
         """Return how many blocks of such a kernel it holds."""
         static, dynamic = launch.static_shared_memory, launch.dynamic_shared_memory
@@ -32,12 +28,6 @@ class Capacity:
         block = launch.threads, launch.registers, static, dynamic
         numbers = [one for one in block if one is not None and 0 <= one < 1 << 32]  # a file may say anything
         return self._blocks(*numbers) if self._limits and len(numbers) == len(block) else None
-
-    def work(self, threads: int) -> int:
-        """Return what so many threads of a kernel count for the rule: overlap_work() in shim/core/judge.h."""
-        queued = max(0, threads - self.threads) if self.threads else 0
-        more: int = queued * (_native.header().OVERLAP_QUEUED - 1)
-        return threads + more
 
     def _found(self, *block: int) -> int | None:
         footprint = _native.ffi.new("struct overlap_footprint *", block)

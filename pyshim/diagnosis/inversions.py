@@ -5,7 +5,7 @@ What counts:
 - It was ready and stood behind a kernel (blocked.py). Behind one whose blocks were all resident at once nothing can be
   gained: a priority takes effect when a block ends. Nor can it where the work has the greater priority already.
 - It was waited for: by the host, by another stream through an event, or by communication on its own stream.
-- On a minor stream: one with at most half of the GPU's computation, as the default policy counts it (capacity.py).
+- On a minor stream: one with at most half of the GPU's computation, as the default policy counts it: shim/core/judge.h.
   A stream that has most of the work may lose by being raised.
 
 What raising may save in a step is estimated as the time in which any of it waited, on all GPUs of the process, counted
@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pyshim import _native
 from pyshim.diagnosis.blocked import Blocked, DeviceQueues
 from pyshim.diagnosis.chains import Chain, follow
 from pyshim.diagnosis.conserved import saved
@@ -86,19 +87,17 @@ class Inversions:
     def _shares(self, kernels: Sequence[TracedLaunch]) -> dict[tuple[int, Place], float]:
         """Return a stream's share of its GPU's computation by step, as roles may swap: its work, or time."""
         sized = all(kernel.blocks and kernel.threads for kernel in kernels)
+        usual: int = _native.header().OVERLAP_REGISTERS
         sums: defaultdict[tuple[int, Place], float] = defaultdict(float)
         whole: defaultdict[tuple[int, int], float] = defaultdict(float)
         for kernel in kernels:
             step = self._step(kernel)
-            size = self._work(kernel) if sized else kernel.end_us - kernel.start_us
+            size = kernel.end_us - kernel.start_us
+            if sized:  # as overlap_block_work() in shim/core/judge.h
+                size = (kernel.blocks or 0) * (kernel.threads or 0) * ((kernel.registers or usual) / usual) ** 2
             sums[step, (kernel.device, kernel.stream)] += size
             whole[step, kernel.device] += size
         return {(step, place): size / (whole[step, place[0]] or 1.0) for (step, place), size in sums.items()}
-
-    def _work(self, kernel: TracedLaunch) -> int:
-        threads = (kernel.blocks or 0) * (kernel.threads or 0)
-        capacity = self.gpus[kernel.device].capacity
-        return capacity.work(threads) if capacity else threads
 
     def _step(self, work: Work) -> int:
         """-1, or their number: outside of all."""

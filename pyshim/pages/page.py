@@ -69,7 +69,7 @@ class Stream(NamedTuple):
     share: float  # of the device's computation, 0 to 1, between the last two judgements
     communicates: bool
     priority: int | None  # None: the one that the program gave it
-    work: int  # of computation launched on it, up to the last judgement: overlap_work() in shim/core/judge.h
+    work: int  # of computation launched on it, up to the last judgement: overlap_block_work() in shim/core/judge.h
     creator: str  # basename of the library that created it; empty: not known
     since: int  # nanoseconds since 1970: the judgement that raised it, or would have; 0 for any other status
 

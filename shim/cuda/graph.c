@@ -28,6 +28,18 @@ static bool communicates(const struct device *device, const CUDA_KERNEL_NODE_PAR
     return matches.communicates;
 }
 
+/* 0: not known. */
+static uint32_t registers_of(const struct device *device, const CUDA_KERNEL_NODE_PARAMS_v2 *kernel) {
+    type_cuFuncGetAttribute *get = (type_cuFuncGetAttribute *)real_export(HOOK_cuFuncGetAttribute);
+    const struct handle *const handle = handle_find(kernel->func ? kernel->func : kernel->kern);
+    int registers = 0;
+    const CUresult result = handle && !handle_is(handle, HANDLE_UNKNOWN)
+                                ? handle_get(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, device->ordinal, &registers)
+                            : kernel->func && get ? get(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel->func)
+                                                  : CUDA_ERROR_NOT_SUPPORTED;
+    return result == CUDA_SUCCESS && registers > 0 ? (uint32_t)registers : 0;
+}
+
 static bool add_graph(const struct device *device, CUgraph graph, int depth, uint64_t *work);
 
 static bool add_node(const struct device *device, CUgraphNode node, int depth, uint64_t *work) {
@@ -43,9 +55,8 @@ static bool add_node(const struct device *device, CUgraphNode node, int depth, u
         return true;
     if (driver.cuGraphKernelNodeGetParams_v2(node, &kernel) != CUDA_SUCCESS || communicates(device, &kernel))
         return false;
-    *work += overlap_work((uint64_t)kernel.gridDimX * kernel.gridDimY * kernel.gridDimZ * kernel.blockDimX *
-                              kernel.blockDimY * kernel.blockDimZ,
-                          device_capacity(device));
+    *work += (uint64_t)kernel.gridDimX * kernel.gridDimY * kernel.gridDimZ *
+             overlap_block_work(kernel.blockDimX * kernel.blockDimY * kernel.blockDimZ, registers_of(device, &kernel));
     return true;
 }
 

@@ -136,6 +136,7 @@ static bool decide_here(const struct request *request, struct handle *handle, st
     decision->changes = decided.dynamic_shared != request->config.sharedMemBytes;
     decision->windowed = decided.windowed && !exceeds;
     decision->proven = exceeds; /* nothing to prove: the driver shall refuse */
+    decision->block_work = overlap_block_work(facts.launch.footprint.threads, facts.launch.footprint.registers);
     decision->least = at_most_32_bits(decided.minimum_blocks);
     decision->most = at_most_32_bits(decided.maximum_blocks);
     return handle && counted && !facts.later && !exceeds; /* the program may set another limit */

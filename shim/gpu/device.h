@@ -52,11 +52,6 @@ static inline bool device_observes(const struct device *device) {
     return device->observes;
 }
 
-/* Threads that it holds at once. */
-static inline uint64_t device_capacity(const struct device *device) {
-    return device ? (uint64_t)device->gpu.multiprocessors * device->gpu.threads : UINT64_MAX;
-}
-
 /* Queries the range of priorities, once; context: one of the device, or 0 for the current one. False: it is not known, or
  * there is only one priority. */
 bool device_range(struct device *device, uint64_t context);

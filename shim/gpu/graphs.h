@@ -10,8 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The graph carries so much work (core/judge.h); known: false where they cannot be told, or must not count: communication among
- * them, conditions, priorities of nodes. */
+/* The graph carries so much work (core/judge.h). known: false where it cannot be told, or must not count: with
+ * communication, conditions, priorities of nodes. */
 void graph_learn(vendor_exec graph, bool known, uint64_t work);
 void graph_forget(vendor_exec graph);
 /* False: it is not known. Needs no lock. */

@@ -172,6 +172,7 @@ struct decision {
     int32_t device;
     uint32_t least, most; /* blocks of the grid for which it holds */
     uint32_t size;        /* dynamic bytes to launch with */
+    uint32_t block_work;  /* of each block (core/judge.h) */
     uint16_t row, reason; /* row of the page; index into reason.def */
     uint8_t communicates;
     uint8_t changes;  /* `size` is not what the program asks for */

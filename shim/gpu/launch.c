@@ -107,6 +107,7 @@ static struct handle *find_or_decide(const struct request *request, uint32_t epo
     const struct decision asked = {.key = launch_key(threads, shared, request->site),
                                    .flags = request->flags,
                                    .device = request->device ? request->device->ordinal : NO_DEVICE,
+                                   .block_work = overlap_block_work((uint32_t)threads, 0),
                                    .least = (uint32_t)blocks};
     *decision = asked;
     if (handle && keeps && decision_find(handle, &asked, decision))
@@ -206,7 +207,6 @@ vendor_result launch_slow(struct request *request) {
     struct stream *const stream = find_stream(request, captured);
     struct handle *const handle = find_or_decide(request, epoch, &decision);
     const struct device *const device = streams_tracked() ? request->device : NULL;
-    const uint64_t capacity = device_capacity(device);
     if (captured && decision.communicates)
         mark_communication(request);
     if (device && stream != &no_stream)
@@ -227,7 +227,7 @@ vendor_result launch_slow(struct request *request) {
     count_launch(row);
     count_special(decision.communicates, raised, stream);
     if (!decision.communicates && stream != &no_stream)
-        add_work_slow(stream, overlap_work(blocks_of(request) * threads_of(request), capacity));
+        add_work_slow(stream, blocks_of(request) * decision.block_work);
     if (handle && !captured && (!changes || decision.proven)) {
         POINT(answer_found);
         const struct cached_launch answer = {.function = function_key(request->function, request->flags),
@@ -241,7 +241,7 @@ vendor_result launch_slow(struct request *request) {
                                              .size = size,
                                              .row = (uint16_t)row,
                                              .communicates = decision.communicates,
-                                             .capacity = capacity,
+                                             .block_work = decision.block_work,
                                              .raised = raised};
         remember(&answer);
     }

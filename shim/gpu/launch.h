@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) bool launch_cached(const void *func
     if (__builtin_expect(answer.communicates | answer.raised, 0))
         count_special(answer.communicates, answer.raised, answer.record);
     if (!answer.communicates)
-        add_work(launcher, answer.record, overlap_work(blocks * threads, answer.capacity));
+        add_work(launcher, answer.record, blocks * answer.block_work);
     thread_add(&this_thread.shard->launches[answer.row]);
     *shared = answer.size;
     return true;

@@ -31,7 +31,8 @@ struct cached_launch {
     uint32_t size; /* dynamic bytes to launch with */
     uint16_t row;  /* of the page */
     uint8_t communicates, raised;
-    uint64_t capacity; /* device_capacity() of the stream's device */
+    uint32_t block_work; /* of each block: struct decision */
+    uint32_t padding;
 };
 _Static_assert(sizeof(struct cached_launch) == 64, "one cache line of the processor");
 

@@ -18,7 +18,7 @@ BOUNDS = {
     "launch, one kernel": 170,
     "launch, by cuGetProcAddress": 170,
     "launch, one kernel of 8,000 sizes": 1500,
-    "launch on a raised stream": 205,
+    "launch on a raised stream": 195,
     "event record, 100 streams": 300,
     "stream waits for an event, 100 streams": 340,
     "the host waits for a stream, 100 streams": 210,
@@ -40,7 +40,7 @@ BOUNDS = {
     "a window, and a wait for the context, 100 streams": 1520,
     "CoMD's step, of each of 15 launches": 260,
     "the same, and its questions of occupancy": 335,
-    "HIP: launch, by symbol": 170,
+    "HIP: launch, by symbol": 165,
     "HIP: event record": 450,
     "HIP: stream waits for an event": 450,
 }

@@ -19,7 +19,7 @@ RAISED, NOT_WAITED, LARGE, GRAPHS, PROGRAMS, DEFAULT, WIDE, TOGETHER, FIXED = (
     for name in ("RAISED", "NOT_WAITED", "LARGE", "GRAPHS", "PROGRAMS", "DEFAULT", "WIDE", "TOGETHER", "FIXED")
 )
 FACTS = ("waited", "communicates", "launches_graphs", "is_default", "is_wide", "is_fixed")
-NAMES = ("work", "before", *FACTS, "status", "share")
+NAMES = ("work", "before", "usual", *FACTS, "status", "share")
 UNTOUCHED = 77  # a status and a share that no judgement gives
 
 
@@ -27,6 +27,7 @@ class Judged(ctypes.Structure):
     _fields_ = (
         ("work", ctypes.c_uint64),
         ("before", ctypes.c_uint64),
+        ("usual", ctypes.c_uint64),
         *((fact, ctypes.c_bool) for fact in FACTS),
         ("status", ctypes.c_uint8),
         ("share", ctypes.c_uint32),
@@ -41,7 +42,7 @@ class Rule:
         self.library = library
         library.overlap_judge.restype = library.is_due.restype = ctypes.c_bool
         library.layout.restype = ctypes.c_size_t
-        library.work.argtypes, library.work.restype = (ctypes.c_uint64, ctypes.c_uint64), ctypes.c_uint64
+        library.block_work.restype = ctypes.c_uint32
 
     def judge(
         self, streams: Sequence[Judged], others: int = 0, share: int = 50, programs: bool = False, early: bool = False
@@ -119,32 +120,37 @@ def test_the_facts_of_other_streams_decide_nothing(rule: Rule) -> None:
 
 # ---- Work ----
 
-H200 = 132 * 2048  # threads at once
 
-
-def test_threads_that_queue_count_sixteen_times(rule: Rule) -> None:
-    for threads, capacity, work in (
-        (0, H200, 0),
-        (32, H200, 32),
-        (H200, H200, H200),
-        (H200 + 1, H200, H200 + 16),
-        (3 * H200, H200, H200 + 16 * 2 * H200),
-        (2**41, 2**64 - 1, 2**41),
+def test_a_thread_of_twice_the_registers_is_four_times_the_work(rule: Rule) -> None:
+    for threads, registers, work in (
+        (256, 32, 256),
+        (256, 64, 1024),
+        (256, 16, 64),
+        (1024, 255, 65025),
+        (1024, 512, 262144),
+        (32, 1, 1),
+        (1, 2, 1),
+        (256, 0, 256),
+        (256, 2**32 - 1, 256),
+        (0, 32, 1),
     ):
-        assert rule.library.work(threads, capacity) == work, (threads, capacity)
+        assert rule.library.block_work(threads, registers) == work, (threads, registers)
 
 
-def test_few_large_kernels_are_more_than_many_small_ones(rule: Rule) -> None:
+def test_many_light_threads_are_less_than_few_heavy_ones(rule: Rule) -> None:
     """A step of GROMACS on an H200 (2026-11-29): nonbonded forces; PME, with more than half of the threads; updates."""
-    step = (
-        (604_800, 302_400, 108_400, 98_400),
-        (393_500, 393_500, 319_900, 84_700, 84_700, 43_400, 43_400, 43_400, 43_400),
-        (98_600, 33_000),
+    step = (  # of each kernel the threads, in hundreds, and the registers of one
+        ((6048, 58), (3024, 40), (1084, 30), (984, 18)),
+        ((3935, 34), (3935, 37), (3199, 22), (847, 40), (847, 40), (434, 40), (434, 40), (434, 40), (434, 40)),
+        ((986, 26), (330, 40)),
     )
-    threads = [sum(kernels) for kernels in step]
+    threads = [sum(count for count, _ in kernels) for kernels in step]
     assert threads[1] > sum(threads) / 2
-    forces, pme, updates = (small(sum(rule.library.work(kernel, H200) for kernel in kernels)) for kernels in step)
+    forces, pme, updates = (
+        small(sum(count * rule.library.block_work(100, registers) for count, registers in kernels)) for kernels in step
+    )
     assert rule.of(forces, pme, updates) == [LARGE, RAISED, RAISED]
+    assert pme.share < 450
 
 
 # ---- Shares ----
@@ -352,6 +358,24 @@ def test_a_raised_stream_without_a_turn_stays(rule: Rule) -> None:
     assert rule.of(talks, interior, programs=True) == [PROGRAMS, PROGRAMS]
 
 
+def test_next_to_nothing_is_by_what_the_stream_itself_carried(rule: Rule) -> None:
+    """However small its part of the device's computation is: a halo of one in a million that goes on is given back."""
+    halo, interior = small(640), large(10**9)
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED]
+    for more, status in ((20, RAISED), (0, RAISED), (21, NOT_WAITED)):
+        halo.work += more
+        interior.work += 10**9
+        assert rule.of(halo, interior) == [status, NOT_WAITED], more
+
+
+def test_one_short_turn_does_not_make_the_next_one_long(rule: Rule) -> None:
+    """The thread had 640 of work between two judgements, then 10 and a wait, then 9 whose wait is to come."""
+    halo, interior = small(640), large(10**6)
+    for more, waited in ((0, True), (10, True), (9, False)):
+        halo.work, halo.waited, interior.work = halo.work + more, waited, interior.work + 10**6
+        assert rule.of(halo, interior) == [RAISED, NOT_WAITED], more
+
+
 def test_when_a_judgement_is_due(rule: Rule) -> None:
     due = {16, 32, 64, 128, 256, 512, 1024, *range(2048, 20_000, 1024)}
     assert {waits for waits in range(20_000) if rule.library.is_due(ctypes.c_uint64(waits))} == due
@@ -368,6 +392,7 @@ class Stream:
     """As design.md, section 2, speaks of one; its work is that since the judgement before."""
 
     work: int = 0
+    usual: int = 0
     waited: bool = False
     communicates: bool = False
     launches_graphs: bool = False
@@ -446,8 +471,9 @@ def test_judgements_one_after_the_other_are_those_of_the_model(rule: Rule, round
                 setattr(own, fact, value)
         everything = now.others + sum(own.work for own in model)
         computed = any(judged_.work for judged_ in there)
+        usual = [max(own.work, own.usual // 2) if own.waited else own.usual for own in model]
         for own, raised in zip(model, stands):  # next to no work says nothing
-            own.waited |= raised and 1000 * own.work <= everything and not own.communicates and everything > 0
+            own.waited |= raised and own.work <= own.usual // 32 and not own.communicates and everything > 0
         expected = judged(model, now.others, now.share, now.programs, computed)
         before = unchanged(there)
         assert rule.judge(there, now.others, now.share, now.programs) == (expected is not None)
@@ -455,7 +481,7 @@ def test_judgements_one_after_the_other_are_those_of_the_model(rule: Rule, round
             assert unchanged(there) == before
             continue
         assert [judged_.status for judged_ in there] == expected
-        for judged_, own in zip(there, model):
+        for judged_, own, own.usual in zip(there, model, usual):
             assert judged_.share == (-(-own.work * 1000 // everything) if everything else 0)
             assert (judged_.before, judged_.waited) == (judged_.work, False)
             own.work, own.waited = 0, False

@@ -168,15 +168,19 @@ static inline void driver_open(void) {
 /* PTX of empty kernels with two parameters, 8 and 4 bytes. names: separated by commas. The caller frees. */
 static inline char *ptx_of(const char *names) {
     static const char head[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
-    static const char body[] = "(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n";
+    static const char parameters[] = "(.param .u64 a, .param .u32 b)\n", body[] = "{\n ret;\n}\n";
     size_t count = 1;
     for (const char *p = names; *p; p++)
         count += *p == ',';
-    char *text = malloc(sizeof head + strlen(names) + count * (sizeof body + 32)),
+    char *text = malloc(sizeof head + strlen(names) + count * (sizeof parameters + sizeof body + 48)),
          *at = text + sprintf(text, "%s", head);
     while (*names) {
         size_t length = strcspn(names, ",");
-        at += sprintf(at, ".visible .entry %.*s%s", (int)length, names, body);
+        size_t name = strcspn(names, ",:"); /* NAME:REGISTERS: of each thread, at most */
+        at += sprintf(at, ".visible .entry %.*s%s", (int)name, names, parameters);
+        if (name < length)
+            at += sprintf(at, ".maxnreg %.*s\n", (int)(length - name - 1), names + name + 1);
+        at += sprintf(at, "%s", body);
         names += length + (names[length] == ',');
     }
     return text;

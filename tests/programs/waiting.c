@@ -3,6 +3,7 @@
  * made first, plain and non-blocking, events likewise.
  *
  *   k:S:B      launch k of B blocks (256 threads)      j:S:B    another kernel        c:S     communication
+ *   i:S:B      a kernel of 8 instead of 32 registers a thread
  *   r:E:S      record event E on stream S              w:S:E    S waits for it
  *   s:S e:E    the host waits for a stream, an event   Q:E q:S  ...asks until it is over
  *   x          ...for the context                      m        ...for a copy on the default stream       h:S  a host function
@@ -36,7 +37,7 @@ extern int cuGraphGetNodes(void *, void **, size_t *), cuGraphExecUpdate_v2(void
     cuGraphInstantiateWithParams(void **, void *, void *);
 
 enum { MOST = 40, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8, NODE_PRIORITIES = 8 };
-static void *streams[MOST], *events[MOST], *k, *j, *l, *comm, *exec, *updated, *capturing, *own_context, *left;
+static void *streams[MOST], *events[MOST], *k, *j, *i, *l, *comm, *exec, *updated, *capturing, *own_context, *left;
 static uint64_t memory;
 
 static int bad;
@@ -53,10 +54,11 @@ static void nothing(void *data) {
 
 static void load(void) {
     void *module;
-    char *text = ptx_of("k,j,ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+    char *text = ptx_of("k,j,i:8,ncclDevKernel_AllReduce_Sum_f32_RING_LL");
     good(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
     good(CU(cuModuleGetFunction)(&k, module, "k"), "k");
     good(CU(cuModuleGetFunction)(&j, module, "j"), "j");
+    good(CU(cuModuleGetFunction)(&i, module, "i"), "i");
     good(CU(cuModuleGetFunction)(&comm, module, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"), "comm");
     good(CU(cuMemAlloc_v2)(&memory, 4096), "cuMemAlloc");
     free(text);
@@ -252,6 +254,8 @@ static int act(const char *word, int first, int second) {
         return launch(k, first, second);
     case 'j':
         return launch(j, first, second);
+    case 'i':
+        return launch(i, first, second);
     case 'K':
         return launch(kernel_of_library(), first, second);
     case 'N':

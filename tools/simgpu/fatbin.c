@@ -90,6 +90,14 @@ static void read_bounds(struct kernel_image *kernel, const char *text, const cha
     }
 }
 
+/* .maxnreg 16, likewise */
+static void read_registers(struct kernel_image *kernel, const char *text, const char *body) {
+    const char *const at = strstr(text, ".maxnreg");
+    unsigned int most;
+    if (at != NULL && at < body && sscanf(at + 8, " %u", &most) == 1 && most > 0 && most < GUESSED_REGISTERS)
+        kernel->registers = (int)most;
+}
+
 static CUresult read_ptx(const char *text, struct image *image) {
     if (strstr(text, ".version") == NULL)
         return CUDA_ERROR_INVALID_IMAGE;
@@ -116,6 +124,7 @@ static CUresult read_ptx(const char *text, struct image *image) {
                 return CUDA_ERROR_INVALID_PTX;
         }
         read_bounds(kernel, close, body);
+        read_registers(kernel, close, body);
         at = body;
     }
     return CUDA_SUCCESS;

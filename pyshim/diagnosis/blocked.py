@@ -9,20 +9,47 @@
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
-from pyshim.diagnosis.capacity import Capacity
+from pyshim import _native
 from pyshim.diagnosis.idle import START_US
 from pyshim.diagnosis.intervals import Interval, median, merged
 from pyshim.diagnosis.queues import LEAST_US, Cause, Place, Queued, Queues
-from pyshim.profiles.record import MemoryOperation, TracedLaunch, Work
+from pyshim.profiles.record import MemoryOperation, TracedGpu, TracedLaunch, Work
 
 _AT_ONCE = 256  # a GPU runs at most 128 grids (CUDA C++ programming guide, compute capabilities), and some copies
 _LONGEST_LAUNCH_US = 10.0  # a copy's, on an engine of its own
+
+Resident = Callable[[TracedLaunch], "int | None"]  # blocks of such a kernel on the whole GPU; None: not known
+
+
+def resident_on(gpu: TracedGpu) -> Resident:
+    """Return how many blocks of a kernel a GPU holds, by its name, or by its architecture if it is not in gpu.def."""
+    known = {_native.text(one.name): one for one in _native.gpus()}
+    alike = {_native.text(one.architecture): one for one in known.values()}
+    limits = known.get(gpu.name) or alike.get(gpu.architecture)
+    multiprocessors = gpu.multiprocessors or (limits.multiprocessors if limits and gpu.name in known else 0)
+
+    @functools.cache
+    def blocks(*block: int) -> int | None:
+        footprint = _native.ffi.new("struct overlap_footprint *", block)
+        found = _native.library().overlap_occupancy_of(limits, footprint).blocks
+        return int(found) * multiprocessors or None  # 0: it cannot have been launched
+
+    def resident(launch: TracedLaunch) -> int | None:
+        static, dynamic = launch.static_shared_memory, launch.dynamic_shared_memory
+        if static is None or dynamic is None:
+            static, dynamic = 0, launch.shared_memory
+        block = launch.threads, launch.registers, static, dynamic
+        numbers = [one for one in block if one is not None and 0 <= one < 1 << 32]  # a file may say anything
+        return blocks(*numbers) if limits and len(numbers) == len(block) else None
+
+    return resident
 
 
 class Blocked(NamedTuple):
@@ -49,10 +76,10 @@ class Blocked(NamedTuple):
 class DeviceQueues:
     """What stood behind what on one GPU."""
 
-    def __init__(self, queues: Queues, device: int, capacity: Capacity | None) -> None:
+    def __init__(self, queues: Queues, device: int, resident: Resident | None) -> None:
         self.streams = {stream.place[1]: stream for stream in queues.streams.values() if stream.place[0] == device}
         self.device = device
-        self.capacity = capacity
+        self.resident = resident
         self.refuted: list[Blocked] = []
         self.queued = sorted(
             (one for stream in self.streams.values() for one in stream.works), key=lambda one: one.work.start_us
@@ -110,7 +137,7 @@ class DeviceQueues:
 
     def waves(self, kernel: TracedLaunch) -> float | None:
         """Return its blocks by those that the GPU holds at once; None: not known."""
-        blocks = self.capacity.blocks(kernel) if self.capacity else None
+        blocks = self.resident(kernel) if self.resident else None
         return None if blocks is None or kernel.blocks is None else kernel.blocks / blocks
 
     def _is_one_wave(self, kernel: TracedLaunch) -> bool:
@@ -119,7 +146,7 @@ class DeviceQueues:
 
     def wave_us(self, kernel: TracedLaunch) -> float:
         """Return how long a block takes, of a kernel of more than one wave; 0 if that is not known."""
-        blocks = self.capacity.blocks(kernel) if self.capacity else None
+        blocks = self.resident(kernel) if self.resident else None
         return (kernel.end_us - kernel.start_us) * blocks / kernel.blocks if blocks and kernel.blocks else 0.0
 
 

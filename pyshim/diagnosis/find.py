@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 
 from pyshim.diagnosis import idle, setting
-from pyshim.diagnosis.blocked import DeviceQueues
-from pyshim.diagnosis.capacity import Capacity
+from pyshim.diagnosis.blocked import DeviceQueues, Resident, resident_on
 from pyshim.diagnosis.chosen import Records, load
 from pyshim.diagnosis.copies import exposed_copies
 from pyshim.diagnosis.exposed import by_name, collectives
@@ -30,15 +29,17 @@ _MOST_OF = 0.8  # of a step: ranges that last longer say nothing about where in 
 _RANGE_US = 100.0  # shorter ranges of the host explain no gap
 
 
-def find(path: str, capacity: Callable[[TracedGpu], Capacity] = Capacity, steps: str | None = None) -> TraceResult:
+def find(
+    path: str, resident_on: Callable[[TracedGpu], Resident] = resident_on, steps: str | None = None
+) -> TraceResult:
     """Find what held a program up in a trace. steps: to look at alone, such as 3-5. Raises OverlapError."""
     trace, processes = load(path, steps)
-    capacities = {device: capacity(gpu) for device, gpu in trace.gpus.items()}
+    limits = {device: resident_on(gpu) for device, gpu in trace.gpus.items()}
     of_kernels = {process: own for process, own in processes.items() if any(map(_is_kernel, own.works))}
     if not of_kernels:  # copies alone are an answer, too
         of_kernels = {process: own for process, own in processes.items() if own.works}
     found = [
-        _Process(trace, process, own, capacities).result(number)
+        _Process(trace, process, own, limits).result(number)
         for number, (process, own) in enumerate(sorted(of_kernels.items(), key=lambda item: item[0] or 0))
     ]
     untold = dict.fromkeys(sentence for one in found for sentence in one.untold)
@@ -59,7 +60,7 @@ def _is_kernel(work: Work) -> bool:
 class _Process:
     """One process of a trace."""
 
-    def __init__(self, trace: Trace, process: int | None, own: Records, capacities: dict[int, Capacity]) -> None:
+    def __init__(self, trace: Trace, process: int | None, own: Records, limits: dict[int, Resident]) -> None:
         self.trace, self.process, self.records = trace, process, own
         self.kernels = [work for work in own.works if isinstance(work, TracedLaunch)]
         self.queues = walk(own.works, own.calls, own.waits)
@@ -78,7 +79,7 @@ class _Process:
         devices = {work.device for work in self.kernels} or {work.device for work in own.works}
         self.devices = tuple(sorted(devices))
         self.gpus = {
-            device: DeviceQueues(self.queues, device, capacities.get(device))
+            device: DeviceQueues(self.queues, device, limits.get(device))
             for device in sorted({work.device for work in own.works})
         }
         self.priorities = Priorities(self.kernels, trace, process, own.calls)

@@ -103,7 +103,7 @@ static void forget(struct handle *handle, const struct handle_scope *scope) {
  * Kernels that have ended are then still in the tables. So nothing is looked up until these changes are made, by the next
  * thread that asks and gets the lock. */
 
-enum { MISSES = 64 }; /* a full machine may let a handler that unloads come ten times between two instructions */
+enum { MISSES = 64 }; /* on a full machine a handler that unloads may come some ten times in one critical section */
 static struct miss {
     uint32_t state; /* 0: free, 1: being written, 2: to be made */
     bool gone;

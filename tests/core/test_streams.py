@@ -139,10 +139,10 @@ def test_a_thread_of_twice_the_registers_is_four_times_the_work(rule: Rule) -> N
 
 def test_many_light_threads_are_less_than_few_heavy_ones(rule: Rule) -> None:
     """A step of GROMACS on an H200 (2026-11-29): nonbonded forces; PME, with more than half of the threads; updates."""
-    step = (  # of each kernel the threads, in hundreds, and the registers of one
-        ((6048, 58), (3024, 40), (1084, 30), (984, 18)),
-        ((3935, 34), (3935, 37), (3199, 22), (847, 40), (847, 40), (434, 40), (434, 40), (434, 40), (434, 40)),
-        ((986, 26), (330, 40)),
+    step = (  # of each kernel the threads, in hundreds, and the registers of one; the second one runs every other step
+        ((6048, 60), (3024, 30), (1084, 18), (984, 18)),
+        ((3935, 32), (3935, 40), (3199, 23), (847, 40), (847, 40), (434, 40), (434, 40), (434, 40), (434, 40)),
+        ((986, 24), (330, 59)),
     )
     threads = [sum(count for count, _ in kernels) for kernels in step]
     assert threads[1] > sum(threads) / 2
@@ -150,7 +150,7 @@ def test_many_light_threads_are_less_than_few_heavy_ones(rule: Rule) -> None:
         small(sum(count * rule.library.block_work(100, registers) for count, registers in kernels)) for kernels in step
     )
     assert rule.of(forces, pme, updates) == [LARGE, RAISED, RAISED]
-    assert pme.share < 450
+    assert 380 <= pme.share <= 400, "as in tools/gpu/results/work-shares.csv"
 
 
 # ---- Shares ----

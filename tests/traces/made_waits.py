@@ -12,8 +12,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyshim.diagnosis.capacity import Capacity
-from pyshim.profiles.record import TracedLaunch
 from tests.traces.made import NCCL, K, kineto, kineto_events, nsys
 
 LONG = "interior(double const*, double*, int)"
@@ -27,16 +25,6 @@ _COLUMNS = {
     "SYNCHRONIZATION": "start end deviceId contextId streamId correlationId globalPid syncType eventId",
     "CUDA_EVENT": "timestamp deviceId contextId streamId correlationId globalPid eventId",
 }
-
-
-def holding(blocks: int | None) -> type[Capacity]:
-    """A GPU that holds so many blocks of any kernel; None: that is not known."""
-
-    class Holding(Capacity):
-        def blocks(self, launch: TracedLaunch) -> int | None:
-            return blocks
-
-    return Holding
 
 
 class _Sync(NamedTuple):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from made import K
-from made_waits import Program, boundary, chain, copy, holding, interior, steps
+from made_waits import Program, boundary, chain, copy, interior, steps
 
 from pyshim.diagnosis.find import find
 from pyshim.diagnosis.result import ProcessResult
@@ -16,7 +16,7 @@ from pyshim.diagnosis.result import ProcessResult
 def look(program: Program, tmp_path: Path, waves: float | None = 1000) -> ProcessResult:
     """waves: of a kernel of 105,600 blocks."""
     blocks = round(1056 * 100 / waves) if waves else None
-    (process,) = find(str(program.kineto(tmp_path / "trace.json")), holding(blocks)).processes
+    (process,) = find(str(program.kineto(tmp_path / "trace.json")), lambda gpu: lambda kernel: blocks).processes
     return process
 
 

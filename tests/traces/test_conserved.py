@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_waits import Program, boundary, copy, holding, interior, steps
+from made_waits import Program, boundary, copy, interior, steps
 
 from pyshim.diagnosis.find import find
 from pyshim.diagnosis.result import ProcessResult
@@ -16,7 +16,7 @@ RESIDENT = 1056
 def found(step, tmp_path: Path, blocks: int | None = RESIDENT) -> ProcessResult:
     """Steps of 100 us."""
     trace = str(steps(Program(), step).kineto(tmp_path / "trace.json"))
-    (process,) = find(trace, holding(blocks)).processes
+    (process,) = find(trace, lambda gpu: lambda kernel: blocks).processes
     return process
 
 

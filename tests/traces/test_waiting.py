@@ -20,16 +20,15 @@ from made_waits import (
     by_nccl,
     collective,
     copy,
-    holding,
     interior,
     steps,
 )
 
 from pyshim.diagnosis.find import find
 from pyshim.diagnosis.result import ProcessResult, TraceResult
+from pyshim.profiles.record import TracedGpu, TracedLaunch
 
 RESIDENT = 1056  # blocks of the kernels here on 132 multiprocessors
-Holds = holding(RESIDENT)
 FORMS: list[Callable[[Program, Path], Path]] = [
     lambda program, folder: program.kineto(folder / "trace.json"),
     lambda program, folder: program.nsys(folder / "export.sqlite"),
@@ -37,8 +36,12 @@ FORMS: list[Callable[[Program, Path], Path]] = [
 ]
 
 
+def resident(gpu: TracedGpu) -> Callable[[TracedLaunch], int]:
+    return lambda kernel: RESIDENT
+
+
 def look(program: Program, path: Path, told: str = WHOLE, **more: Any) -> TraceResult:
-    return find(str(program.kineto(path / "trace.json", told, **more)), Holds)
+    return find(str(program.kineto(path / "trace.json", told, **more)), resident)
 
 
 def only(found: TraceResult) -> ProcessResult:
@@ -48,7 +51,7 @@ def only(found: TraceResult) -> ProcessResult:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_boundary_in_front_of_a_collective(form, tmp_path):
-    found = find(str(form(steps(Program(), by_nccl), tmp_path)), Holds)
+    found = find(str(form(steps(Program(), by_nccl), tmp_path)), resident)
     assert found.untold == ()
     process = only(found)
     assert (process.devices, process.count, process.span_us) == ((0,), 3, pytest.approx(100))
@@ -67,7 +70,7 @@ def test_a_boundary_in_front_of_a_collective(form, tmp_path):
 @pytest.mark.parametrize("how", ["stream", "event", "poll", "copy"])
 def test_the_host_waits(form, how, tmp_path):
     program = steps(Program(), lambda program, at: by_host(program, at, how=how))
-    process = only(find(str(form(program, tmp_path)), Holds))
+    process = only(find(str(form(program, tmp_path)), resident))
     (inversion,) = process.inversions
     assert (inversion.kernel, inversion.waiters) == (SHORT, ("the host",))
     assert process.waited_us == pytest.approx(64, abs=0.01)
@@ -297,7 +300,7 @@ def test_an_event_that_is_recorded_again_and_again(tmp_path):
     for form in FORMS:
         for path in tmp_path.iterdir():
             path.unlink()
-        process = only(find(str(form(steps(Program(), step), tmp_path)), Holds))
+        process = only(find(str(form(steps(Program(), step), tmp_path)), resident))
         assert process.waited_us == pytest.approx(64, abs=0.01)
 
 
@@ -407,7 +410,7 @@ def test_kernels_of_graphs_on_one_stream_each_wait_as_if_launched_one_by_one(for
         folder = tmp_path / str(by_graph)
         folder.mkdir()
         program = steps(Program(), lambda program, at, by_graph=by_graph: packs(program, at, by_graph, how))
-        found.append(only(find(str(form(program, folder)), Holds)))
+        found.append(only(find(str(form(program, folder)), resident)))
     alone, graphs = found
     assert alone.saves_us == pytest.approx(30, abs=0.1) and [one.at_least for one in alone.inversions] == [False]
     assert (graphs.inversions, graphs.saves_us) == (alone.inversions, pytest.approx(alone.saves_us))
@@ -464,4 +467,4 @@ def test_numbers_that_are_none_are_left_out(tmp_path):
     ):
         assert old in text
         path.write_text(text.replace(old, new))
-        find(str(path), Holds)
+        find(str(path), resident)

@@ -12,7 +12,7 @@ from made_waits import Program
 from pyshim.diagnosis.find import find
 from pyshim.profiles import open_trace
 from pyshim.profiles.record import MemoryOperation, TracedLaunch
-from tests.traces.test_waiting import Holds, by_host, by_nccl, steps
+from tests.traces.test_waiting import by_host, by_nccl, resident, steps
 
 
 @pytest.mark.parametrize("nothing", ["NULL", "x'ff'", "'x'", "1.5"])
@@ -34,7 +34,7 @@ def test_a_database_with_nothing_in_its_columns(tmp_path, nothing):
             database.execute(f"ALTER TABLE copied RENAME TO {table}")
             database.execute(f'UPDATE {table} SET "{column}" = {nothing}')
             database.commit()
-        find(str(changed), Holds)
+        find(str(changed), resident)
         for record in open_trace(str(changed)).activity():
             assert isinstance(getattr(record, "kernel", ""), str) and isinstance(getattr(record, "name", ""), str)
             assert not isinstance(record, (TracedLaunch, MemoryOperation)) or record.stream.isdigit()

@@ -90,7 +90,7 @@ static void read_bounds(struct kernel_image *kernel, const char *text, const cha
     }
 }
 
-/* .maxnreg 16, likewise */
+/* .maxnreg 16, in the same place: the most registers of a thread */
 static void read_registers(struct kernel_image *kernel, const char *text, const char *body) {
     const char *const at = strstr(text, ".maxnreg");
     unsigned int most;

@@ -105,6 +105,10 @@ def test_results_that_differ_are_said(ran: Any, tmp_path: Path, capsys: pytest.C
     (tmp_path / "built" / "comd" / "own").write_text(PROGRAM.replace("ENERGY:-0.5", "ENERGY:-0.6"))
     status, made, _ = ran("--only", "one", "--processes", "1")
     assert status == 1 and made["wrong"] == ["one: results differ: [('0.5',), ('0.6',)]"]
+    twice = "energy 1\nenergy 2\n"
+    for name, said in (("plain", twice), ("own", "energy 2\nenergy 1\n")):
+        (tmp_path / "built" / "comd" / name).write_text(f"#!/bin/sh\necho 'rate 5\n{said}'\n")
+    assert ran("--only", "one", "--processes", "1")[0] == 0, "ranks print in any order"
     (tmp_path / "built" / "comd" / "own").write_text("#!/bin/sh\necho rate 5\n")
     status, made, rows = ran("--only", "one", "--processes", "1")
     assert status == 1 and "own" not in {row["arm"] for row in rows}

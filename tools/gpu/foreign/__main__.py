@@ -192,12 +192,12 @@ class Runner:
         done = ended(words, self.environment, patience, work)
         row: dict[str, Any] = {"program": program.name, "arm": arm, "seconds": done.seconds}
         output = f"{done.output}\n{done.errors}"
-        numbers, check = re.findall(program.number, output), re.search(program.check, output)
-        if done.status or not numbers or not check or not float(numbers[-1]):
-            wrong = "its check failed" if numbers and not check else f"status {done.status}"
+        numbers, results = re.findall(program.number, output), re.findall(program.check, output)
+        if done.status or not numbers or not results or not float(numbers[-1]):
+            wrong = "its check failed" if numbers and not results else f"status {done.status}"
             said = " ".join(output.split())
             return {**row, "failed": f"{wrong}: {said[-300:]}"}
-        return {**row, "value": float(numbers[-1]), "result": list(check.groups())}
+        return {**row, "value": float(numbers[-1]), "result": sorted(set(results))}  # ranks print in any order
 
     def counted(self, program: Program, patience: float) -> dict[str, Any]:
         """What `overlap report` says of one process under the default. It also fills caches of the first run."""

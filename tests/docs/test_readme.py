@@ -33,7 +33,10 @@ FAMILIES = {
     "PyTorch on NVLink": ("training steps with cuBLAS",),
     "may lose: stencils with blocking copies": ("stencils, blocking copies", SMALLEST),
 }
-COMD = ("comd-eam-49", "comd-eam-70", "comd-eam-70, H100", "comd-eam-100", "comd-eam-100, H100", "comd-eam-warp-70", "comd-eam-cta-70")
+COMD = (
+    *("comd-eam-49", "comd-eam-70", "comd-eam-70, H100", "comd-eam-100", "comd-eam-100, H100"),
+    *("comd-eam-warp-70", "comd-eam-cta-70"),
+)
 STAGED = ("jacobi3d-staged", "jacobi3d-staged-2")
 FOREIGN = {"jacobi3d, 512³": STAGED, "CoMD with 49³": (*COMD, "astaroth", "gromacs-water")}
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+import mpich
+import pytorch
+
 from pyshim import _native
 from pyshim.pages.page import names
 from tools.docs import write
@@ -31,6 +34,14 @@ def test_a_part_that_is_not_is_found(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(write, "ROOT", tmp_path)
     assert [line.partition(": reasons differs")[0] for line in write.each("reasons", False)] == ["docs/reference.md"]
     assert not list(write.each("reasons", True)) and page.read_text(encoding="utf-8") == text
+
+
+def test_the_versions_that_are_said_to_be_tested_are_those_of_the_tests() -> None:
+    pinned = dict(one.split("+")[0].split("==") for one in (*pytorch.PACKAGES, *pytorch.DEEPSPEED[:1], mpich.PACKAGE))
+    short = {name: ".".join(version.split(".")[:2]) for name, version in pinned.items()}
+    page = " ".join((ROOT / "docs/how-to/deploy.md").read_text(encoding="utf-8").split())
+    assert f"MPICH {short['mpich']}, torchrun of PyTorch {short['torch']}" in page
+    assert f"accelerate {short['accelerate']} and DeepSpeed {short['deepspeed']}." in page
 
 
 def test_files_that_repeat_the_version_say_that_of_the_package(monkeypatch: Any) -> None:

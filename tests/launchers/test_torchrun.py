@@ -147,3 +147,17 @@ def test_what_torchrun_stops_gets_one_signal(torch, torchrun, clean_environment,
     os.kill(job.pid, signal.SIGTERM)
     job.communicate(timeout=300)
     assert [(tmp_path / str(rank)).read_text() for rank in (0, 1)] == [f"1 of {job.pid}"] * 2
+
+
+def test_srun_of_one_torchrun_a_node_is_one_job(slurm, torch, build, tmp_path):
+    """As docs/how-to/training.md writes it; here both nodes are this machine."""
+    report = tmp_path / "run1"
+    step = ("srun", "--quiet", "-N2", "--ntasks-per-node=1")
+    ours = (OVERLAP_RUN, "--simulate", "h100", "--report", str(report))
+    workers = (str(torch / "torchrun"), "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d")
+    meet = ("--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--local-addr", "127.0.0.1", "--no-python")
+    program = (str(build.client()), "ptx=k", "launch=k,132,256,0")
+    done = slurm.run(*step, *ours, *workers, *meet, *program, timeout=100)
+    assert done.returncode == 0, done.stderr
+    checked = slurm.run(OVERLAP_RUN.removesuffix("-run"), "report", str(report), "--check")
+    assert checked.returncode == 0 and "4 processes" in checked.stdout, checked.stdout

@@ -4,7 +4,7 @@ Calls of one process are numbered in their order (CUPTI's correlation IDs), and 
 of events that they enqueue. One walk in this order keeps, for each stream, when all that was enqueued on it so far had
 ended. Work is ready once that has ended, the events that its stream waits for included, and its launch call has
 returned. A wait delays the waiter (another stream, the host) by its slack: the time from when the waiter had nothing
-else to wait for until the wait was over.
+else to wait for until the wait was over. A stream waits from when its next work was launched, or the host waits for it.
 
 Where a trace does not say what a stream waited for, its next work counts as ready only after the last work of any
 stream, launched earlier, that had ended when it began: an event is complete when work ends. What is said to have
@@ -32,8 +32,10 @@ HOST, COMMUNICATION = "the host", "communication"
 STREAM_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?")
 HOST_WAIT = re.compile(r"(cuda|cu|hip)(Stream|Event)(Synchronize|Query)(_\w+)?")
 _BLOCKING = re.compile(r"(cuda|cu|hip)Memcpy(?!\w*Async)\w*")
+_ALL_WAIT = re.compile(r"(cuda|cu|hip)(Device|Ctx)Synchronize(_\w+)?")
 _ANY_WAIT = re.compile(r"Synchronize|Query|WaitEvent|WaitValue|^(cuda|cu|hip)Memcpy(?!\w*Async)")
 _MANY = 100  # streams that are looked at, so that a trace of thousands takes no longer
+_PENDING = 16  # waits of a stream, the latest: one that never has work may wait for ever more
 _FAR = 1000  # ends that are looked at for one that can have released a stream
 
 
@@ -72,6 +74,14 @@ class Delay(NamedTuple):
     slack_us: float
 
 
+class _Pending(NamedTuple):
+    """A wait of a stream, until it is known when what comes behind it was there to wait."""
+
+    delay: int  # its number
+    since_us: float  # the work in front of it had ended
+    until_us: float
+
+
 class _Ended(NamedTuple):
     """All that was enqueued on a stream up to some call."""
 
@@ -79,6 +89,7 @@ class _Ended(NamedTuple):
     at_least: bool  # or later
     place: tuple[int, str]
     works: int
+    pending: tuple[_Pending, ...]
 
 
 @dataclass
@@ -90,9 +101,11 @@ class StreamQueue:
     by_event: bool = False
     event_us: float = -inf  # the last event that what follows waits for
     last: int = 0  # correlation
+    pending: list[_Pending] = field(default_factory=list)
 
     def ended(self) -> _Ended:
-        return _Ended(self.time_us, self.at_least or not self.works, self.place, len(self.works))
+        at_least = self.at_least or not self.works
+        return _Ended(self.time_us, at_least, self.place, len(self.works), tuple(self.pending))
 
 
 @dataclass
@@ -131,6 +144,28 @@ def _branched(works: Iterable[Work]) -> set[int]:
     return found
 
 
+def _losses(works: Sequence[Queued], delays: Iterable[Delay]) -> Iterable[tuple[int, float]]:
+    """Yield of each communication of a stream the number behind it, and the longest that anybody lost by waiting."""
+    kernels = [(end, one.work) for end, one in enumerate(works, 1) if isinstance(one.work, TracedLaunch)]
+    found = [(end, kernel, kernel.end_us - kernel.start_us) for end, kernel in kernels if kernel.communication]
+    ends = [end for end, _, _ in found]
+    least: dict[str, float] = {}
+    for _, kernel, length in found:
+        least[kernel.kernel] = min(length, least.get(kernel.kernel, inf))
+    slacks: list[list[float]] = [[] for _ in found]
+    for delay in delays:
+        for number in range(bisect_right(ends, delay.first), bisect_right(ends, delay.end)):
+            slacks[number].append(delay.slack_us)
+    for number, (end, kernel, _) in enumerate(found):
+        own, behind = slacks[number], works[end] if end < len(works) else None
+        if behind and max(behind.launched_us, behind.event_us) < kernel.end_us:
+            own.append(kernel.end_us - behind.launched_us)
+        if own and number + 1 < len(found):
+            _, further, length = found[number + 1]
+            own.append(length - least[further.kernel])
+        yield end, max(own, default=inf)
+
+
 class _Walk:
     def __init__(self, works: Sequence[Work], calls: dict[int, Call], waits: Sequence[Wait]) -> None:
         self.works, self.calls, self.waits = works, calls, waits
@@ -149,7 +184,11 @@ class _Walk:
         for work in self.works:
             self.devices[work.stream].add(work.device)
         records = {wait.event[1]: wait.event[0] for wait in self.waits if wait.event}
-        rare: list[tuple[int, Wait | str]] = [*records.items(), *((wait.correlation, wait) for wait in self.waits)]
+        rare: list[tuple[int, Wait | Call | str]] = [
+            *records.items(),
+            *((wait.correlation, wait) for wait in self.waits),
+            *((call.correlation, call) for call in self.calls.values() if _ALL_WAIT.fullmatch(call.name)),
+        ]
         rare.sort(key=lambda step: step[0])
         # Nodes of a graph in the order of time: sorting keeps the order of equals.
         ordered = sorted(self.works, key=lambda work: work.start_us)
@@ -163,8 +202,7 @@ class _Walk:
         for correlation, step in rare[at:]:
             self._rare(correlation, step)
         self._host_delays()
-        for stream in self.streams.values():
-            self._communication(stream)
+        self._communication()
         self._bound_the_vague()
         queued = [one for stream in self.streams.values() for one in stream.works]
         hosts = sum(1 for wait in self.waits if wait.host and wait.stream is None and wait.event is None)
@@ -193,9 +231,12 @@ class _Walk:
 
     # ---- one step each ----
 
-    def _rare(self, correlation: int, step: Wait | str) -> None:
+    def _rare(self, correlation: int, step: Wait | Call | str) -> None:
         if isinstance(step, str):
             self._record(correlation, step)
+        elif isinstance(step, Call):  # the host waits for all streams
+            for stream in self.streams.values():
+                self._waited(stream.pending, step.start_us)
         else:
             self._wait(step)
 
@@ -211,6 +252,8 @@ class _Walk:
             launched = min(call.end_us, work.start_us)
             released = min(max(stream.time_us, launched), work.start_us)
             cause = Cause.LAUNCH if launched >= stream.time_us else cause
+        self._waited(stream.pending, launched)
+        stream.pending.clear()
         queued = Queued(work, stream.place, released, launched, cause, at_least)
         queued.event_us, stream.event_us = stream.event_us, -inf
         stream.works.append(queued)
@@ -228,6 +271,13 @@ class _Walk:
             ended_just_before = other.time_us <= copy.start_us <= other.time_us + LEGACY_US
             if device == copy.device and name != LEGACY and call.start_us < other.time_us and ended_just_before:
                 self._host_waits(call.start_us, other.ended())
+
+    def _waited(self, pending: Iterable[_Pending], there_us: float) -> None:
+        """Somebody was there to wait from there_us on."""
+        for one in pending:
+            delay = self.delays[one.delay]
+            slack_us = max(delay.slack_us, one.until_us - max(one.since_us, there_us))
+            self.delays[one.delay] = delay._replace(slack_us=slack_us)
 
     def _record(self, correlation: int, name: str) -> None:
         for device in self.devices[name]:
@@ -252,7 +302,10 @@ class _Walk:
             stream.at_least = True
             self.untold += 1
             return
-        self._delay(f"stream {stream.place[1]}", ended, ended.time_us - stream.time_us)
+        if self._delay(f"stream {stream.place[1]}", ended, 0.0):
+            stream.pending.append(_Pending(len(self.delays) - 1, stream.time_us, ended.time_us))
+        stream.pending.extend(ended.pending)
+        del stream.pending[:-_PENDING]
         stream.event_us = max(stream.event_us, ended.time_us)
         if ended.time_us > stream.time_us:
             stream.time_us, stream.by_event = ended.time_us, True
@@ -260,14 +313,16 @@ class _Walk:
 
     def _host_waits(self, since_us: float, ended: _Ended) -> None:
         """Once, however often the host asks."""
+        self._waited(ended.pending, since_us)
         begun, _ = self.polled.get((ended.place, ended.works), (inf, ended))
         self.polled[ended.place, ended.works] = min(begun, since_us), ended
 
-    def _delay(self, waiter: str, ended: _Ended, slack_us: float) -> None:
+    def _delay(self, waiter: str, ended: _Ended, slack_us: float) -> bool:
         first = self.seen.get((waiter, ended.place), 0)
         self.seen[waiter, ended.place] = ended.works
         if first < ended.works:
             self.delays.append(Delay(waiter, ended.place, first, ended.works, slack_us))
+        return first < ended.works
 
     # ---- when all is known ----
 
@@ -275,13 +330,22 @@ class _Walk:
         for begun, ended in sorted(self.polled.values(), key=lambda one: (one[1].works, one[0])):
             self._delay(HOST, ended, ended.time_us - begun)
 
-    def _communication(self, stream: StreamQueue) -> None:
-        """Another rank waits for it, and the work in front of it delays it."""
-        first = 0
-        for index, one in enumerate(stream.works, 1):
-            if isinstance(one.work, TracedLaunch) and one.work.communication:
-                self.delays.append(Delay(COMMUNICATION, stream.place, first, index, inf))
-                first = index
+    def _communication(self) -> None:
+        """Let another rank wait for communication, which the work in front of it delays.
+
+        What that costs comes back: who waits for it on this rank waits longer, or the next one of the stream takes
+        longer than it must, because the other rank is late in its turn. Where nobody here is known to wait, nothing is
+        known.
+        """
+        waits = sum(1 for wait in self.waits if not wait.host)
+        lost: defaultdict[Place, list[Delay]] = defaultdict(list)
+        for delay in self.delays if 2 * self.untold < waits else ():
+            lost[delay.place].append(delay)
+        for place, stream in self.streams.items():
+            first = 0
+            for end, slack_us in _losses(stream.works, lost[place]):
+                self.delays.append(Delay(COMMUNICATION, place, first, end, slack_us))
+                first = end
 
     def _bound_the_vague(self) -> None:
         ends = sorted((work.end_us, work.correlation or 0) for work in self.works)

@@ -153,10 +153,10 @@ def test_what_the_page_says_of_estimates_is_in_the_data() -> None:
         [float(row["gained_percent"]) - float(row["expected_percent"]) for row in said if row["estimate"] == estimate]
         for estimate in ("about", "at most")
     )
-    assert f"off by {min(about):.1f} to {max(about):+.1f} points of a step in {len(about)} traces" in words(PAGE)
+    assert f"off by {min(about):.1f} to {max(about):+.1f} points** of a step, in {len(about)} traces" in words(PAGE)
     assert f"{min(bounds):.0f} to {max(bounds):.0f} points above what came" in words(PAGE)
     others = [row for row in cells("estimates") if row["estimate"] == "about" and row not in said]
-    assert f"For {len(others)} others it expects next to nothing" in words(PAGE)
+    assert f"For {len(others)} others next to nothing was expected" in words(PAGE)
 
 
 def test_what_the_page_says_of_one_gpu_is_in_the_data() -> None:

@@ -56,7 +56,7 @@ def test_a_page_draws_one_step(overlap, library, tmp_path):
     assert done.stdout.splitlines() == lines(overlap, file)
     page = Page(path)
     drawn = [kind for kind in page.bars if kind not in ("idle", "exposed")]
-    assert sorted(drawn) == ["communication", "computation", "computation", "wait"]
+    assert sorted(drawn) == ["communication", "computation", "computation", "copy", "wait"]
     for said in (
         "GPU 0, stream 15", "GPU 0, stream 20: to be raised", "queued, ready to run, behind interior: 0.064 ms",
         "boundary: 0.005 ms",

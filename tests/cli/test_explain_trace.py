@@ -50,6 +50,7 @@ def halo(count: int = 5, start: float = 70.0, stream: int = 20, size: int = 1, p
         program.launch(collective(at + start + 6, 89 - start, stream), at + 5)
         program.record(1, stream, at + 7)
         program.wait(15, 1, at + 8)
+        program.launch(copy(at + 95, 1, stream=15), at + 9)  # which waits for the collective
 
     return steps(Program(), one, count)
 
@@ -478,6 +479,7 @@ def test_the_profilers_trace_and_nsys_say_the_same(overlap, library, tmp_path):
     for one in found:
         assert one.pop("path") and one.pop("name") and one.pop("rank") in (0, None)
         assert one.pop("steps") in ("ProfilerStep#", "step #")
+        assert one.pop("copies")["pageable_us"] == 0  # the rows of nsys say no kind of memory here
     assert found[0] == found[1] == found[2]
     (minor,) = found[0]["minor"]
     assert (minor["stream"], minor["waited_us"]) == ("20", 64) and 0 < minor["share"] < 0.01

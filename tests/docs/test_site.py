@@ -15,7 +15,9 @@ from tools.docs import site
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("material") is None, reason="needs mkdocs-material (Python 3.11): make docs")
+@pytest.mark.skipif(
+    importlib.util.find_spec("material") is None, reason="needs mkdocs-material (Python 3.11): make docs"
+)
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}

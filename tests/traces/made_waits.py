@@ -174,14 +174,17 @@ def steps(program: Program, one: Callable[[Program, float], None], count: int = 
     return program
 
 
-def by_nccl(program: Program, at: float, start: float = 70.0, size: int = 1) -> None:
+def by_nccl(program: Program, at: float, start: float = 70.0, size: int = 1, late: bool = False) -> None:
     """The boundary is ready after 6 us, two after its launch call returns, and stands behind the interior until
-    `start`; the collective behind it ends 15 us after the interior, and the interior's stream waits for it."""
+    `start`; the collective behind it ends 15 us after the interior, and a copy on the interior's stream waits for it.
+    late: the next interior does, which the host launches later."""
     program.launch(interior(at + 4, 76), at + 1)
     program.launch(boundary(at + start, 5)._replace(grid=(500 * size, 1, 1)), at + 3)
     program.launch(collective(at + start + 6, 95 - start - 6), at + 5)
     program.record(1, 20, at + 7)
     program.wait(7, 1, at + 8)
+    if not late:
+        program.launch(copy(at + 95, 1, stream=7), at + 9)
 
 
 def by_host(program: Program, at: float, begin: float = 8.0, how: str = "stream") -> None:

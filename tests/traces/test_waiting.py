@@ -60,10 +60,10 @@ def test_a_boundary_in_front_of_a_collective(form, tmp_path):
     assert (inversion.behind, inversion.count, inversion.at_least) == (LONG, 1.0, False)
     assert inversion.waiters == ("communication", "stream 7")
     assert inversion.waited_us == process.waited_us == pytest.approx(64, abs=0.01)
-    # The kernels in front fill the GPU for 76 us of 100, whatever is raised.
-    assert (process.saves_us, process.moved_us) == (pytest.approx(24), pytest.approx(40, abs=1))
+    # The copy that waits for the collective could begin behind the interior, 15 us earlier.
+    assert (process.saves_us, process.moved_us) == (pytest.approx(15), 0)
     assert (process.major, process.one_wave_us, process.unclaimed_us) == ((), 0, 0)
-    assert process.idle_us == pytest.approx(9)
+    assert process.idle_us == pytest.approx(8)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -328,7 +328,7 @@ def test_where_no_row_says_what_a_stream_waited_for(told, tmp_path):
         program.launch(boundary(at - 3, 31, stream=22), at - 6)
         program.record(6, 22, at - 5)
         program.wait(20, 6, at - 4)
-        by_nccl(program, at)
+        by_nccl(program, at, late=True)
         program.launch(boundary(at + 40, 10, stream=23), at + 9)  # launched later: it cannot be what was waited for
 
     process = only(look(steps(Program(), step), tmp_path))
@@ -448,7 +448,7 @@ def test_without_steps_it_is_of_the_whole_trace(tmp_path):
     by_nccl(program, 1000.0)
     process = only(look(program, tmp_path))
     assert (process.steps, process.count) == (None, 1)
-    assert process.span_us == pytest.approx(91)
+    assert process.span_us == pytest.approx(92)
     assert process.waited_us == pytest.approx(64, abs=3)
 
 
@@ -468,3 +468,57 @@ def test_numbers_that_are_none_are_left_out(tmp_path):
         assert old in text
         path.write_text(text.replace(old, new))
         find(str(path), resident)
+
+
+# ---- what a waiter loses ----
+
+
+def exchange(program: Program, at: float, takes: float = 10.0) -> None:
+    """A collective behind the interior, ready long before; the copy behind it on stream 7 is launched at 97."""
+    program.launch(interior(at + 4, 76), at + 1)
+    program.launch(collective(at + 75, takes), at + 5)
+    program.record(1, 20, at + 7)
+    program.wait(7, 1, at + 8)
+    program.launch(copy(at + 98, 1, stream=7), at + 97)
+
+
+def test_who_is_launched_later_has_lost_nothing(tmp_path):
+    """The host was late: were the collective earlier, the copy would not be."""
+    process = only(look(steps(Program(), exchange), tmp_path))
+    (inversion,) = process.inversions
+    assert inversion.waiters == ("communication",) and inversion.waited_us > 60
+    assert process.saves_us == process.unclaimed_us == 0
+
+
+def test_what_another_rank_loses_comes_back_with_the_next_communication(tmp_path):
+    """Every other collective is 8 us longer than it must be: as much may be lost by the one in front of it."""
+    program = steps(Program(), lambda program, at: exchange(program, at, 10 if int(at / 100) % 2 else 18), count=6)
+    process = only(look(program, tmp_path))
+    assert process.saves_us == pytest.approx(4, abs=0.7), "8 in every other step"
+
+
+@pytest.mark.parametrize("how", ["stream", "host", "device", "nobody"])
+def test_a_wait_is_handed_on_by_a_stream_without_work(how, tmp_path):
+    """Stream 30 waits for the collective, and another stream, the host, or nobody waits for stream 30."""
+
+    def step(program: Program, at: float) -> None:
+        program.launch(interior(at + 4, 76), at + 1)
+        program.launch(collective(at + 75, 16), at + 5)
+        program.record(1, 20, at + 7)
+        program.wait(30, 1, at + 8)
+        if how == "stream":
+            program.record(2, 30, at + 9)
+            program.wait(31, 2, at + 10)
+            program.launch(copy(at + 91, 1, stream=31), at + 11)
+        elif how == "host":
+            program.synchronize(30, at + 12, at + 92)
+        elif how == "device":
+            program.device_synchronize(at + 12, at + 92)
+
+    program = Program()
+    for stream in (30, 31):
+        program.launch(copy(990, 1, stream=stream), 980)
+    process = only(look(steps(program, step), tmp_path))
+    (inversion,) = process.inversions
+    assert inversion.waiters == (("communication",) if how == "nobody" else ("communication", "stream 30"))
+    assert (process.saves_us > 5) is (how != "nobody"), process.saves_us

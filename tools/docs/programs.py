@@ -11,6 +11,7 @@ from typing import Any
 
 from tools.docs.table import MISSING, Table, Value, percent, span
 
+ESTIMATES = Path("docs/data/estimates.csv")
 FOREIGN = Path("tools/gpu/results/foreign.csv")
 TWO, ONE = Path("docs/data/whole-programs.csv"), Path("tools/gpu/results/whole-one.csv")
 CELLS = Path("docs/data/overlap.csv")
@@ -46,6 +47,20 @@ def foreign(root: Path) -> Table:
         made.append([name, place, f"{float(bare['median']):,.4g} {bare['unit']}", noise, *words])
     heads = ("program", "GPU, processes", "bare", "bare again, %", "default, %", "own priorities, %", "`observe`, %")
     return Table(heads, made, words=3)
+
+
+def estimates(root: Path) -> Table:
+    """What was expected of programs from a trace of a bare process, and what the default then changed."""
+    made: list[list[Value]] = [
+        [
+            row["program"],
+            row["verdict"] or MISSING,
+            *(percent(float(row[f"{what}_percent"])) for what in ("expected", "gained")),
+        ]
+        for row in rows(root, ESTIMATES)
+        if row["estimate"] == "about"
+    ]
+    return Table(("program", "verdict of `overlap explain`", "expected, %", "default, %"), made, words=2)
 
 
 def number(row: dict[str, str], name: str) -> float | None:

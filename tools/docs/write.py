@@ -62,6 +62,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "sets": lines(reference.sets),
     "tuning": lines(reference.tuning),
     "foreign": measured(programs.foreign),
+    "estimates": measured(programs.estimates),
     "whole": measured(programs.whole),
     "whole-one": measured(programs.whole_one),
     "shaping": measured(programs.shaping),

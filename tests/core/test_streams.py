@@ -392,6 +392,22 @@ def test_one_short_turn_does_not_make_the_next_one_long(rule: Rule) -> None:
         assert rule.of(halo, interior) == [RAISED, NOT_WAITED], more
 
 
+@pytest.mark.parametrize("waited", [True, False])
+def test_an_early_judgement_leaves_next_to_nothing_as_it_is(rule: Rule, waited: bool) -> None:
+    """What the stream carries in turns, and what it has carried since a wait, are from judgements that are due."""
+    halo, interior = small(640), large(10**6)
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED]
+    halo.work, halo.waited = halo.work + 10, waited
+    for _ in range(5):
+        interior.work += 10**6
+        assert rule.of(halo, interior, early=True) == [RAISED, NOT_WAITED]
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED]
+    halo.work, interior.work = halo.work + 10, interior.work + 10**6
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED]
+    halo.work, interior.work = halo.work + 1, interior.work + 10**6
+    assert rule.of(halo, interior) == [NOT_WAITED, NOT_WAITED]
+
+
 def test_when_a_judgement_is_due(rule: Rule) -> None:
     due = {16, 32, 64, 128, 256, 512, 1024, *range(2048, 20_000, 1024)}
     assert {waits for waits in range(20_000) if rule.library.is_due(ctypes.c_uint64(waits))} == due

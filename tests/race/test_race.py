@@ -105,7 +105,7 @@ def test_the_program_sets_a_priority_while_the_stream_is_raised(order: str, race
 
 
 def test_a_graph_that_gets_the_handle_of_another_one_while_the_lock_is_held(race: Race) -> None:
-    """Its work is not known: the threads of the graph before are taken away without the lock."""
+    """Its work is not known: that of the graph before is taken away without the lock."""
     small, large = "B:2 k:2:8 G", "B:3 j:3:3000 G:5"
     waited = "g:2 j:1:1000 s:2"
     first = " ".join(["n:1 n:2 n:3", small, *[waited] * 15])

@@ -20,7 +20,7 @@
  *   T:N:M C:N:M  N threads at once launch communication, or j of 4 blocks, on stream 2, M times each    F   a child launches it by fork, and ends
  *   N:C        streams and events stay, and C is current from now on: 0: no context, 1: another one of device 0, 2: the one of device 1;
  *              3: their own again
- *   K:S:B      launch l, a kernel of a library, by its handle                                        A:S    copy to S's device and back
+ *   K:S:B      launch l, a kernel of a library (8 registers), by its handle                          A:S    copy to S's device and back
  *   E          end a capture, no more
  *   swap:A:B   change the numbers of two streams               z      end the context, with all streams, and begin a new one
  *   Z:D        reset device D
@@ -68,7 +68,7 @@ static void *kernel_of_library(void) {
     if (l)
         return l;
     void *library;
-    char *text = ptx_of("l");
+    char *text = ptx_of("l:8");
     good(CU(cuLibraryLoadData)(&library, text, NULL, NULL, 0, NULL, NULL, 0), "cuLibraryLoadData");
     good(CU(cuLibraryGetKernel)(&l, library, "l"), "l");
     free(text);

@@ -3,6 +3,7 @@
  * made first, plain and non-blocking, events likewise.
  *
  *   k:S:B      launch k of B blocks (256 threads)      j:S:B    another kernel        c:S     communication
+ *   X:S:B      launch k in other dimensions: a grid of 1, 1, B, blocks of 1, 16, 16
  *   i:S:B      a kernel of 8 instead of 32 registers a thread
  *   r:E:S      record event E on stream S              w:S:E    S waits for it
  *   s:S e:E    the host waits for a stream, an event   Q:E q:S  ...asks until it is over
@@ -144,6 +145,13 @@ static int launch(void *kernel, int number, int blocks) {
     return launch_kernel(kernel, (unsigned)blocks, 256, stream(number));
 }
 
+static int launch_deep(int number, int blocks) {
+    uint64_t a = 0;
+    uint32_t b = 0;
+    void *parameters[] = {&a, &b};
+    return CU(cuLaunchKernel)(k, 1, 1, (unsigned)blocks, 1, 16, 16, 0, stream(number), parameters, NULL);
+}
+
 /* A reader of a priority, while this thread goes on. */
 static struct {
     pthread_t thread;
@@ -256,6 +264,8 @@ static int act(const char *word, int first, int second) {
         return launch(j, first, second);
     case 'i':
         return launch(i, first, second);
+    case 'X':
+        return launch_deep(first, second);
     case 'K':
         return launch(kernel_of_library(), first, second);
     case 'N':

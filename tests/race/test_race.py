@@ -223,7 +223,7 @@ def test_modules_that_are_unloaded_while_the_lock_is_held(modules: int, race: Ra
     """Their ends are written later, and kernel k stays known. Those that there is no room for are not known: then all
     kernels are forgotten, so k is left alone."""
     first, last = f"{RAISES} M:{modules} {LAUNCH}", f"{LAUNCH} l:1 {LAUNCH}"
-    policy = AUTO.replace('{kernel: "*"}, shape: leave', '{kernel: [k, j]}, shape: {blocks_per_sm: 1}, when: always')
+    policy = AUTO.replace('{kernel: "*"}, shape: leave', "{kernel: [k, j]}, shape: {blocks_per_sm: 1}, when: always")
     done = race(EARLY.format(point="judging"), first, "s:2", f"V {LAUNCH}", last, policy=policy, lines=1)
     assert done.stdout == "same address: 0\n"
     assert sizes(done) == [0, SIZE, 0, SIZE if modules < 64 else 0]

@@ -43,10 +43,13 @@ bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, bool e
         struct overlap_judged *const stream = streams[i];
         const uint64_t own = own_work(stream);
         stream->share = thousandths(own, all);
-        const bool stands = early || (own <= stream->usual / OVERLAP_PART_NOTHING && !stream->communicates);
+        const bool stands =
+            early || (stream->alone + own <= stream->usual / OVERLAP_PART_NOTHING && !stream->communicates);
         const bool was = early ? LOAD(stream->waited) : __atomic_exchange_n(&stream->waited, false, __ATOMIC_RELAXED);
         if (was && !early)
             stream->usual = own > stream->usual / 2 ? own : stream->usual / 2;
+        if (!early)
+            stream->alone = was ? 0 : stream->alone + own;
         const bool waited = was || (stands && stream->status == OVERLAP_STREAM_RAISED);
         stream->status = (uint8_t)status_of(stream, waited, share, programs);
         together += stream->status == OVERLAP_STREAM_RAISED ? own : 0;

@@ -9,8 +9,8 @@
  *   5. all streams for which 1 to 4 hold carried at most TOGETHER; else none is raised, because eight equal streams in
  *      turn are all of the work. Streams of communication alone carry nothing, and stay raised.
  * So a wrong raise ends with the next judgement, and so does one that nothing waits for any more. A raised stream that never
- * communicated and has carried next to no computation since the judgement before, compared with what it carried when it was
- * last waited for, counts as waited for: its thread may have had no turn, or lost it between a launch and the wait.
+ * communicated and has carried next to no computation since it was last waited for, compared with what it carried then,
+ * counts as waited for: its thread may have had no turn, or lost it between a launch and the wait.
  *
  * Pure: who launches, waits and raises is in gpu/launch.c, waits.c and raise.c.
  */
@@ -44,7 +44,8 @@ struct overlap_judged {
     uint64_t work;   /* launched on it so far */
     uint64_t before; /* the same at the judgement before; overlap_judge() sets it to `work`, unless it judges early */
     uint64_t usual;  /* between two judgements, while something waited for it; overlap_judge() sets it */
-    bool waited;     /* something has waited for it since then; overlap_judge() clears it, likewise */
+    uint64_t alone;  /* since the last judgement that found that something had waited for it; likewise */
+    bool waited;     /* something has waited for it since the judgement before; overlap_judge() clears it, likewise */
     bool communicates, launches_graphs, is_default, is_wide, is_fixed;
     uint8_t status; /* result: enum overlap_stream_status */
     uint32_t share; /* result: of the device's work since the judgement before, in thousandths */

@@ -226,9 +226,10 @@ vendor_result launch_slow(struct request *request) {
     const bool raised = OVERLAP_RELAXED(stream->raised);
     count_launch(row);
     count_special(decision.communicates, raised, stream);
-    if (!decision.communicates && stream != &no_stream)
+    const bool made = result == VENDOR_SUCCESS; /* a refused one is no work, nor when it is repeated: not kept */
+    if (made && !decision.communicates && stream != &no_stream)
         add_work_slow(stream, blocks_of(request) * decision.block_work);
-    if (handle && !captured && (!changes || decision.proven)) {
+    if (made && handle && !captured && (!changes || decision.proven)) {
         POINT(answer_found);
         const struct cached_launch answer = {.function = function_key(request->function, request->flags),
                                              .stream = of,

@@ -19,7 +19,7 @@ RAISED, NOT_WAITED, LARGE, GRAPHS, PROGRAMS, DEFAULT, WIDE, TOGETHER, FIXED = (
     for name in ("RAISED", "NOT_WAITED", "LARGE", "GRAPHS", "PROGRAMS", "DEFAULT", "WIDE", "TOGETHER", "FIXED")
 )
 FACTS = ("waited", "communicates", "launches_graphs", "is_default", "is_wide", "is_fixed")
-NAMES = ("work", "before", "usual", *FACTS, "status", "share")
+NAMES = ("work", "before", "usual", "alone", *FACTS, "status", "share")
 UNTOUCHED = 77  # a status and a share that no judgement gives
 
 
@@ -28,6 +28,7 @@ class Judged(ctypes.Structure):
         ("work", ctypes.c_uint64),
         ("before", ctypes.c_uint64),
         ("usual", ctypes.c_uint64),
+        ("alone", ctypes.c_uint64),
         *((fact, ctypes.c_bool) for fact in FACTS),
         ("status", ctypes.c_uint8),
         ("share", ctypes.c_uint32),
@@ -368,12 +369,43 @@ def test_next_to_nothing_is_by_what_the_stream_itself_carried(rule: Rule) -> Non
         assert rule.of(halo, interior) == [status, NOT_WAITED], more
 
 
+def test_next_to_nothing_again_and_again_is_something(rule: Rule) -> None:
+    """What counts is all since something last waited. Much of the device's work it is, since that is less by now."""
+    halo, interior = small(640), large(1000)
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED]
+    statuses = []
+    for _ in range(6):
+        halo.work, interior.work = halo.work + 5, interior.work + 6
+        statuses.append(rule.of(halo, interior)[0])
+    assert halo.share > 450 and statuses == 4 * [RAISED] + 2 * [NOT_WAITED]
+    halo.waited, halo.work, interior.work = True, halo.work + 640, interior.work + 1000
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED]
+    halo.work, interior.work = halo.work + 20, interior.work + 1000
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED], "counted anew since that wait"
+
+
 def test_one_short_turn_does_not_make_the_next_one_long(rule: Rule) -> None:
     """The thread had 640 of work between two judgements, then 10 and a wait, then 9 whose wait is to come."""
     halo, interior = small(640), large(10**6)
     for more, waited in ((0, True), (10, True), (9, False)):
         halo.work, halo.waited, interior.work = halo.work + more, waited, interior.work + 10**6
         assert rule.of(halo, interior) == [RAISED, NOT_WAITED], more
+
+
+@pytest.mark.parametrize("waited", [True, False])
+def test_an_early_judgement_leaves_next_to_nothing_as_it_is(rule: Rule, waited: bool) -> None:
+    """What the stream carries in turns, and what it has carried since a wait, are from judgements that are due."""
+    halo, interior = small(640), large(10**6)
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED]
+    halo.work, halo.waited = halo.work + 10, waited
+    for _ in range(5):
+        interior.work += 10**6
+        assert rule.of(halo, interior, early=True) == [RAISED, NOT_WAITED]
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED]
+    halo.work, interior.work = halo.work + 10, interior.work + 10**6
+    assert rule.of(halo, interior) == [RAISED, NOT_WAITED]
+    halo.work, interior.work = halo.work + 1, interior.work + 10**6
+    assert rule.of(halo, interior) == [NOT_WAITED, NOT_WAITED]
 
 
 def test_when_a_judgement_is_due(rule: Rule) -> None:
@@ -393,6 +425,7 @@ class Stream:
 
     work: int = 0
     usual: int = 0
+    alone: int = 0
     waited: bool = False
     communicates: bool = False
     launches_graphs: bool = False
@@ -450,7 +483,7 @@ judgements = st.builds(
 
 
 @settings(max_examples=500)
-@given(rounds=st.lists(judgements, min_size=1, max_size=3), start=st.just(0) | st.integers(0, 2**62))
+@given(rounds=st.lists(judgements, min_size=1, max_size=5), start=st.just(0) | st.integers(0, 2**62))
 @example(rounds=[Judgement([Stream(49, True), Stream(11, True), Stream(40)], 0, 50, False)], start=0)
 @example(rounds=[Judgement([Stream(8, True)] * 8, 0, 50, False)] * 2, start=1)
 def test_judgements_one_after_the_other_are_those_of_the_model(rule: Rule, rounds: list[Judgement], start: int) -> None:
@@ -472,8 +505,10 @@ def test_judgements_one_after_the_other_are_those_of_the_model(rule: Rule, round
         everything = now.others + sum(own.work for own in model)
         computed = any(judged_.work for judged_ in there)
         usual = [max(own.work, own.usual // 2) if own.waited else own.usual for own in model]
+        alone = [0 if own.waited else own.alone + own.work for own in model]
         for own, raised in zip(model, stands):  # next to no work says nothing
-            own.waited |= raised and own.work <= own.usual // 32 and not own.communicates and everything > 0
+            little = own.alone + own.work <= own.usual // 32
+            own.waited |= raised and little and not own.communicates and everything > 0
         expected = judged(model, now.others, now.share, now.programs, computed)
         before = unchanged(there)
         assert rule.judge(there, now.others, now.share, now.programs) == (expected is not None)
@@ -481,7 +516,7 @@ def test_judgements_one_after_the_other_are_those_of_the_model(rule: Rule, round
             assert unchanged(there) == before
             continue
         assert [judged_.status for judged_ in there] == expected
-        for judged_, own, own.usual in zip(there, model, usual):
+        for judged_, own, own.usual, own.alone in zip(there, model, usual, alone):
             assert judged_.share == (-(-own.work * 1000 // everything) if everything else 0)
             assert (judged_.before, judged_.waited) == (judged_.work, False)
             own.work, own.waited = 0, False

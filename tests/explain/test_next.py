@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyshim.profiles.chrome import KinetoTrace
-from tests.explain.steps import LENGTH, Step, trace
+from tests.explain.steps import LARGE, LENGTH, Step, trace
 from tests.explain.test_verdicts import CASES, nothing_known, one_wave, raised, too_long, waited_at_once
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +41,17 @@ def test_the_framework_of_the_trace_is_named(of_steps: Any, kind: str) -> None:
         one.range(kind, 10.0, 5.0)
 
     assert "FSDP" in of_steps(step)["next"]
+
+
+@pytest.mark.parametrize(("thousandths", "said"), [(0.6, "0.1 %"), (0.4, "less than 0.1 %"), (12, "1.2 %")], ids=str)
+def test_how_much_it_carries(of_steps: Any, thousandths: float, said: str) -> None:
+    def step(one: Step) -> None:
+        one.kernel("interior", 5, 700, stream=15)
+        one.kernel("boundary", 700, 20, stream=20, blocks=round(LARGE / 1000 * thousandths), called=3)
+        one.collective("SendRecv", 721, 200, called=5)
+        one.wait(15, 7)
+
+    assert f"(this stream carries {said} of the computation; the limit is 50 %)" in of_steps(step)["next"]
 
 
 def test_commands_are_those_of_the_launcher(of_steps: Any, explained: Any, tmp_path: Path) -> None:

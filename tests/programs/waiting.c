@@ -3,6 +3,7 @@
  * made first, plain and non-blocking, events likewise.
  *
  *   k:S:B      launch k of B blocks (256 threads)      j:S:B    another kernel        c:S     communication
+ *   X:S:B      launch k in other dimensions: a grid of 1, 1, B, blocks of 1, 16, 16
  *   i:S:B      a kernel of 8 instead of 32 registers a thread
  *   r:E:S      record event E on stream S              w:S:E    S waits for it
  *   s:S e:E    the host waits for a stream, an event   Q:E q:S  ...asks until it is over
@@ -20,7 +21,7 @@
  *   T:N:M C:N:M  N threads at once launch communication, or j of 4 blocks, on stream 2, M times each    F   a child launches it by fork, and ends
  *   N:C        streams and events stay, and C is current from now on: 0: no context, 1: another one of device 0, 2: the one of device 1;
  *              3: their own again
- *   K:S:B      launch l, a kernel of a library, by its handle                                        A:S    copy to S's device and back
+ *   K:S:B      launch l, a kernel of a library (8 registers), by its handle                          A:S    copy to S's device and back
  *   E          end a capture, no more
  *   swap:A:B   change the numbers of two streams               z      end the context, with all streams, and begin a new one
  *   Z:D        reset device D
@@ -68,7 +69,7 @@ static void *kernel_of_library(void) {
     if (l)
         return l;
     void *library;
-    char *text = ptx_of("l");
+    char *text = ptx_of("l:8");
     good(CU(cuLibraryLoadData)(&library, text, NULL, NULL, 0, NULL, NULL, 0), "cuLibraryLoadData");
     good(CU(cuLibraryGetKernel)(&l, library, "l"), "l");
     free(text);
@@ -142,6 +143,13 @@ static int go_to(int number) {
 
 static int launch(void *kernel, int number, int blocks) {
     return launch_kernel(kernel, (unsigned)blocks, 256, stream(number));
+}
+
+static int launch_deep(int number, int blocks) {
+    uint64_t a = 0;
+    uint32_t b = 0;
+    void *parameters[] = {&a, &b};
+    return CU(cuLaunchKernel)(k, 1, 1, (unsigned)blocks, 1, 16, 16, 0, stream(number), parameters, NULL);
 }
 
 /* A reader of a priority, while this thread goes on. */
@@ -256,6 +264,8 @@ static int act(const char *word, int first, int second) {
         return launch(j, first, second);
     case 'i':
         return launch(i, first, second);
+    case 'X':
+        return launch_deep(first, second);
     case 'K':
         return launch(kernel_of_library(), first, second);
     case 'N':

@@ -9,6 +9,7 @@
  *
  *   @POINT     is at a point
  *   l:0 l:1    load kernel k, or j, into a module of its own in place of the one before; word k launches it
+ *   M:N V      load N modules with a kernel each; unload them
  *   y          ask for the end of the primary context, which the driver refuses
  */
 #define main waiting_main
@@ -18,7 +19,7 @@
 #include <errno.h>
 #include <time.h>
 
-enum { ITEMS = 20, THREADS = 4, LIMIT = 20 }; /* seconds; of an order that cannot be */
+enum { ITEMS = 20, THREADS = 4, LIMIT = 20, MANY = 100 }; /* seconds; of an order that cannot be */
 static const char *items[ITEMS];
 static int count, reached;
 static __thread int self; /* number of this thread; 0: the main thread */
@@ -84,6 +85,20 @@ static void load_alone(int other) {
     free(text);
 }
 
+static void load_many(int number) {
+    static void *modules[MANY];
+    static int loaded;
+    void *function;
+    char *const text = ptx_of("m");
+    for (; loaded < number; loaded++) {
+        good(CU(cuModuleLoadData)(&modules[loaded], text), "cuModuleLoadData");
+        good(CU(cuModuleGetFunction)(&function, modules[loaded], "m"), "cuModuleGetFunction");
+    }
+    for (; loaded > number; loaded--)
+        good(CU(cuModuleUnload)(modules[loaded - 1]), "cuModuleUnload");
+    free(text);
+}
+
 /* Up to the next slash. Returns the words behind it. */
 static char **act_all(char **word) {
     for (; *word && strcmp(*word, "/") != 0; word++)
@@ -91,6 +106,8 @@ static char **act_all(char **word) {
             overlap_point(*word + 1);
         else if (**word == 'l')
             load_alone((*word)[2] == '1');
+        else if (**word == 'M' || **word == 'V')
+            load_many(**word == 'M' ? atoi(*word + 2) : 0);
         else if (**word == 'y')
             good(cuCtxDestroy_v2(context) == 0, *word);
         else

@@ -105,7 +105,7 @@ def test_the_program_sets_a_priority_while_the_stream_is_raised(order: str, race
 
 
 def test_a_graph_that_gets_the_handle_of_another_one_while_the_lock_is_held(race: Race) -> None:
-    """Its work is not known: the threads of the graph before are taken away without the lock."""
+    """Its work is not known: that of the graph before is taken away without the lock."""
     small, large = "B:2 k:2:8 G", "B:3 j:3:3000 G:5"
     waited = "g:2 j:1:1000 s:2"
     first = " ".join(["n:1 n:2 n:3", small, *[waited] * 15])
@@ -216,3 +216,15 @@ def test_a_thread_that_does_not_leave_the_lock_for_a_second(race: Race) -> None:
     assert done.stdout == "same address: 0\nsame address: 1\nsame address: 1\n"
     assert sizes(done, "j") == [0, SIZE, 0, 0, 0, SIZE, SIZE]
     assert raised(done, "j") == "0000500"
+
+
+@pytest.mark.parametrize("modules", [60, 70], ids=["as many as there is room for", "more"])
+def test_modules_that_are_unloaded_while_the_lock_is_held(modules: int, race: Race) -> None:
+    """Their ends are written later, and kernel k stays known. Those that there is no room for are not known: then all
+    kernels are forgotten, so k is left alone."""
+    first, last = f"{RAISES} M:{modules} {LAUNCH}", f"{LAUNCH} l:1 {LAUNCH}"
+    policy = AUTO.replace('{kernel: "*"}, shape: leave', "{kernel: [k, j]}, shape: {blocks_per_sm: 1}, when: always")
+    done = race(EARLY.format(point="judging"), first, "s:2", f"V {LAUNCH}", last, policy=policy, lines=1)
+    assert done.stdout == "same address: 0\n"
+    assert sizes(done) == [0, SIZE, 0, SIZE if modules < 64 else 0]
+    assert sizes(done, "j")[1:] == [SIZE], "what is loaded from then on is known"

@@ -104,6 +104,13 @@ def test_streams_of_one_condition_are_counted_together(report, write_page):
     ]
 
 
+def test_of_one_condition_those_of_most_work_come_first(report, write_page):
+    made = [("liba.so", 5), ("libb.so", 2), ("libc.so", 9), ("libb.so", 6)]
+    write_page(SIX, streams=[left("large", work=work, creator=creator) for creator, work in made])
+    rows = [(row[1], row[4]) for row in streams.rows(of(report))]
+    assert rows == [("libc.so", "9"), ("libb.so", "8"), ("liba.so", "5")]
+
+
 def test_a_run_as_it_should_be_has_no_notes_but_with_full(overlap, report, write_page):
     """The computing stream is left alone in every run in which another stream is raised."""
     write_page(SIX, streams=[HALO, left("large", share=941)])

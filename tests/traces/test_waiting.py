@@ -234,6 +234,25 @@ def test_a_stream_with_most_of_the_work_gains_nothing(tmp_path):
     assert (major.stream, round(major.share, 2), major.waited_us) == ("20", 0.51, pytest.approx(64, abs=0.01))
 
 
+@pytest.mark.parametrize(
+    ("size", "registers", "share"),
+    [(220, 31, 0.494), (220, 64, 0.806), (110, 45, 0.507), (110, 44, 0.496), (5, 255, 0.601), (220, 0, 0.51)],
+    ids=str,
+)
+@pytest.mark.parametrize("form", FORMS[:2])
+def test_work_is_threads_and_registers(size, registers, share, form, tmp_path):
+    """As the default counts it: the interior's kernel has 105,600 blocks, and 32 registers as one that says none."""
+
+    def step(program: Program, at: float) -> None:
+        by_nccl(program, at, size=size)
+        at_boundary = next(i for i in reversed(range(len(program.kernels))) if program.kernels[i].name == SHORT)
+        program.kernels[at_boundary] = program.kernels[at_boundary]._replace(registers=registers)
+
+    process = only(find(str(form(steps(Program(), step), tmp_path)), resident))
+    found = process.minor if share <= 0.5 else process.major
+    assert [(one.stream, one.share) for one in found] == [("20", pytest.approx(share, abs=0.001))]
+
+
 def test_behind_a_kernel_of_one_wave_no_priority_helps(tmp_path):
     def step(program: Program, at: float) -> None:
         program.launch(interior(at + 4, 76, waves=1), at + 1)

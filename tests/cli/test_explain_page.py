@@ -60,7 +60,7 @@ def test_a_page_draws_one_step(overlap, library, tmp_path):
     for said in (
         "GPU 0, stream 15", "GPU 0, stream 20: to be raised", "queued, ready to run, behind interior: 0.064 ms",
         "boundary: 0.005 ms",
-        "The step of 3 that is nearest to the mean", "0.100 ms, idle 9.0 %, communication exposed 15 %",
+        "The step of 3 that is nearest to the mean", "0.100 ms, idle 8.0 %, communication exposed 15 %",
     ):  # fmt: skip
         assert said in page.said, said
     every = " ".join(" ".join(lines(overlap, file, "--full")).split())

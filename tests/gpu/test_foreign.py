@@ -92,7 +92,9 @@ def test_what_explain_expects_is_beside_what_came_true(ran: Any, tmp_path: Path)
     traced = f'case $CUDA_INJECTION64_PATH in /*/libtrace.so) cp {shipped} "$TRACE_OUTPUT.1.json.gz" ;; esac\n'
     for name in ("plain", "own"):
         (tmp_path / "built" / "comd" / name).write_text(PROGRAM + traced)
-    _, made, rows = ran("--only", "one", "--processes", "1", "--trace", "libtrace.so", "--keep", str(tmp_path / "kept"))
+    library = tmp_path / "libtrace.so"
+    library.write_bytes(b"")
+    _, made, rows = ran("--only", "one", "--processes", "1", "--trace", str(library), "--keep", str(tmp_path / "kept"))
     assert (tmp_path / "kept" / "one.0.json.gz").read_bytes() == shipped.read_bytes()
     assert {row["arm"]: row["explained_percent"] for row in rows if row["explained_percent"]} == {"default": "-24.34"}
     explained = made["counts"][0]["explained"]
@@ -114,3 +116,25 @@ def test_results_that_differ_are_said(ran: Any, tmp_path: Path, capsys: pytest.C
     assert status == 1 and "own" not in {row["arm"] for row in rows}
     assert len(rows) == 4, "one failure leaves the other arms"
     assert "foreign: one, own: its check failed: rate 5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--out", "/no/such/a.json"), "--out: no folder /no/such"),
+        (("--processes", "0"), "--processes: 1 at least"),
+        (("--gpus", "0,a"), "--gpus: not numbers with commas, such as 0,1: 0,a"),
+        (("--trace", "/no/lib.so"), "--trace: no file /no/lib.so: tools/gpu/trace.c says how it is built"),
+        (("--keep", "x"), "--keep: needs --trace"),
+    ],
+)
+def test_what_cannot_work_is_said_before_a_program_runs(ran: Any, words: Any, said: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        ran(*words)
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"error: {said}")
+
+
+def test_without_a_gpu_nothing_runs(ran: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine, "describe", lambda: {"gpus": []})
+    assert runner.main([str(tmp_path / "built"), "--out", str(tmp_path / "out.json")]) == 1
+    assert capsys.readouterr().err == "foreign: no GPU: nvidia-smi -L lists none\n"

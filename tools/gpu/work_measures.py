@@ -78,7 +78,10 @@ def main() -> None:
     heads = ["device", "stream", "launches", "threads_percent", "work_percent", "time_percent"]
     table.writerow(["trace", *(heads if options.streams else ["kernels", *(f"power_{power}" for power in POWERS)])])
     for path in options.traces:
-        found = list(kernels(path))
+        try:
+            found = list(kernels(path))
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            parser.error(f"{path} is no trace in JSON that can be read: {error}")
         different = len({(one.name, one.threads) for one in found})
         if options.streams:
             table.writerows([path.name, *row] for row in shares(found))

@@ -155,8 +155,12 @@ class Runner:
         if not program.source:
             missing = importlib.util.find_spec(program.folder) is None
             return f"the Python module {program.folder}" if missing else ""
-        built = (self.folder / program.folder).is_dir()
-        return "" if built else f"no folder {self.folder / program.folder}: build {program.source}, and put it there"
+        place = self.folder / program.folder
+        if place.is_dir() and ("{binary}" not in program.command or list(place.glob("plain*"))):
+            return ""
+        return (
+            f"no {place / 'plain' if place.is_dir() else place}: of {program.source}; programs.py says what is changed"
+        )
 
     def has_own(self, program: Program) -> bool:
         return "{binary}" in program.command and (self.folder / program.folder / "own").exists()
@@ -275,6 +279,10 @@ def keep(out: Path, made: dict[str, Any], found: Sequence[Measured]) -> list[dic
     return medians
 
 
+def _interval(row: Mapping[str, Any]) -> str:
+    return f"[{row['change_low']:+.2f} {row['change_high']:+.2f}]" if CHANGE[1] in row else "of one process"
+
+
 def share(text: str) -> slice:
     """Of a list: `2/3` is every third element, beginning with the second."""
     match = re.fullmatch("([1-9][0-9]*)/([1-9][0-9]*)", text)
@@ -301,6 +309,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="with --trace: for the traces")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
+    if wrong := _wrong(options):
+        parser.error(wrong)
     with tempfile.TemporaryDirectory(prefix="overlap-foreign-") as work:
         trace = options.trace and options.trace.resolve()  # programs run in folders of their own
         return measure(
@@ -308,9 +318,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
 
 
+def _wrong(options: argparse.Namespace) -> str:
+    """What would be found out only after a process has run; or the empty string."""
+    if not options.out.parent.is_dir():
+        return f"--out: no folder {options.out.parent}"
+    if options.processes < 1:
+        return "--processes: 1 at least"
+    if not re.fullmatch(r"\d+(,\d+)*", options.gpus):
+        return f"--gpus: not numbers with commas, such as 0,1: {options.gpus}"
+    if options.trace and not options.trace.is_file():
+        return f"--trace: no file {options.trace}: tools/gpu/trace.c says how it is built"
+    return "--keep: needs --trace" if options.keep and not options.trace else ""
+
+
 def measure(options: argparse.Namespace, runner: Runner) -> int:
     begun, mixed = time.monotonic(), random.Random(options.seed)
     made: dict[str, Any] = {"version": 1, "set": "foreign", "machine": machine.describe(), "not_measured": []}
+    if not made["machine"]["gpus"]:
+        print("foreign: no GPU: nvidia-smi -L lists none", file=sys.stderr)
+        return 1
     found: list[Measured] = []
     chosen = [program for program in PROGRAMS if program.name in options.only and program.name not in options.skip]
     for program in chosen[options.part]:
@@ -337,8 +363,7 @@ def measure(options: argparse.Namespace, runner: Runner) -> int:
     medians = keep(options.out, made, found)
     for row in medians:
         print(f"{row['program']:22} {row['arm']:8} {row['processes']} {row['median']:12.6g} {row['unit']:9}"
-              f" {row.get('change_percent', 0):+7.2f} % "
-              f"[{row.get('change_low', 0):+.2f} {row.get('change_high', 0):+.2f}]"
+              f" {row.get('change_percent', 0):+7.2f} % {_interval(row)}"
               f" {row.get('launches', '')} {row.get('raised', '')}")  # fmt: skip
     said = [
         f"{one.program.name}, {row['arm']}: {row['failed']}"

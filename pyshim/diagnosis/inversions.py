@@ -127,15 +127,13 @@ class Inversions:
     def _spread(self, delay: Delay) -> None:
         """Of what the waiter lost, each piece of work in front of it has what it waited, the last one first."""
         works = self.queues.streams[delay.place].works
-        left = max(0.0, delay.slack_us)
+        left = delay.slack_us
         for queued in reversed(works[delay.first : delay.end]):
             wait = self.blocked.get(id(queued))
             if wait is None:
                 continue
-            if (
-                left < LEAST_US and delay.waiter != COMMUNICATION
-            ):  # another rank waits for this, however little it loses
-                return
+            if left < LEAST_US and delay.waiter != COMMUNICATION:
+                return  # that another rank waits is told, however little it loses
             claim = self.claims[id(queued)]
             claim.waiters.add(delay.waiter)
             chain = self.chains[id(queued)]

@@ -509,6 +509,24 @@ def test_who_is_launched_later_has_lost_nothing(tmp_path):
     assert process.saves_us == process.unclaimed_us == 0
 
 
+def test_work_behind_it_on_its_stream_that_is_launched_ahead_has_waited(tmp_path):
+    def step(program: Program, at: float) -> None:
+        exchange(program, at)
+        program.launch(boundary(at + 86, 5), at + 9)
+
+    assert only(look(steps(Program(), step), tmp_path)).saves_us > 5
+
+
+def test_where_streams_wait_for_what_is_not_told_anybody_may_have_waited(tmp_path):
+    """The host comes late, but what stream 7 waits for is not told."""
+
+    def step(program: Program, at: float) -> None:
+        by_nccl(program, at)
+        program.synchronize(20, at + 96.5, at + 97)
+
+    assert only(look(steps(Program(), step), tmp_path, UNRESOLVED)).saves_us > 5
+
+
 def test_what_another_rank_loses_comes_back_with_the_next_communication(tmp_path):
     """Every other collective is 8 us longer than it must be: as much may be lost by the one in front of it."""
     program = steps(Program(), lambda program, at: exchange(program, at, 10 if int(at / 100) % 2 else 18), count=6)

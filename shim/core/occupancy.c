@@ -109,15 +109,10 @@ OVERLAP_EXPORT int32_t overlap_blocks_beside(const struct overlap_gpu *gpu, cons
 
 OVERLAP_EXPORT uint32_t overlap_size_for_blocks(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
                                                 uint32_t blocks) {
-    struct overlap_footprint footprint = launch->footprint;
-    if (overlap_occupancy_of(gpu, &footprint).blocks <= blocks)
-        return footprint.dynamic_shared;
-    uint64_t dynamic = overlap_least_dynamic(gpu, &footprint, blocks);
-    if (dynamic > launch->maximum_dynamic || dynamic > OVERLAP_LARGEST_SIZE)
-        return UINT32_MAX;
-    footprint.dynamic_shared = (uint32_t)dynamic;
-    uint32_t resident = overlap_occupancy_of(gpu, &footprint).blocks;
-    return resident >= 1 && resident <= blocks ? (uint32_t)dynamic : UINT32_MAX;
+    if (overlap_occupancy_of(gpu, &launch->footprint).blocks <= blocks)
+        return launch->footprint.dynamic_shared;
+    const uint64_t dynamic = overlap_least_dynamic(gpu, &launch->footprint, blocks);
+    return dynamic > launch->maximum_dynamic || dynamic > OVERLAP_LARGEST_SIZE ? UINT32_MAX : (uint32_t)dynamic;
 }
 
 uint64_t overlap_least_dynamic(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint,

@@ -9,13 +9,12 @@
 #include "core.h"
 
 /* Finds the dynamic sizes with which exactly `blocks` are resident and communication fits beside them. native: resident blocks
- * as launched, at least `blocks`. False: no such size exists. */
+ * as launched, at least `blocks`, which is at least 1. A block of communication fits an empty multiprocessor. False: no
+ * such size exists. */
 static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
                       const struct overlap_footprint *communication, uint32_t native, uint32_t blocks,
                       struct overlap_size_range *window) {
     struct overlap_demand k = overlap_demand_of(gpu, &launch->footprint), c = overlap_demand_of(gpu, communication);
-    if (c.shared > gpu->shared)
-        return false;
     const uint64_t unit = gpu->shared_unit ? gpu->shared_unit : 1;
     const uint64_t most = (gpu->shared - c.shared) / blocks / unit * unit; /* the largest allocation of one block */
     k.shared = 0;                                                          /* chosen below */
@@ -24,7 +23,7 @@ static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch
     const struct overlap_footprint *f = &launch->footprint;
     const uint64_t taken = (uint64_t)f->static_shared + gpu->shared_reserved;
     const uint64_t minimum = blocks < native ? overlap_least_dynamic(gpu, f, blocks) : f->dynamic_shared;
-    if (most < taken || f->static_shared > gpu->shared_optin)
+    if (most < taken)
         return false;
     uint64_t maximum = smaller(most - taken, smaller(launch->maximum_dynamic, gpu->shared_optin - f->static_shared));
     maximum = smaller(maximum, OVERLAP_LARGEST_SIZE);
@@ -41,8 +40,7 @@ static enum overlap_limit binding_of(const struct overlap_gpu *gpu, const struct
     if (limit)
         return limit;
     struct overlap_demand k = overlap_demand_of(gpu, &launch->footprint), c = overlap_demand_of(gpu, communication);
-    k.shared = 0;
-    limit = overlap_beside(gpu, 1, &k, &c);
+    limit = overlap_beside(gpu, 1, &k, &c); /* which looks at shared memory last */
     return limit ? limit : OVERLAP_LIMIT_SHARED;
 }
 
@@ -99,7 +97,7 @@ static uint32_t number_of(const struct overlap_gpu *gpu, const struct overlap_la
                : value > asked                                                 ? value
                                                                                : asked;
     if (shape == OVERLAP_SHAPE_PERCENT)
-        blocks = (uint32_t)((uint64_t)native * value / 100);
+        blocks = native * value / 100; /* value: at most 100 (policy_table.c) */
     return overlap_size_for_blocks(gpu, launch, blocks ? blocks : 1);
 }
 

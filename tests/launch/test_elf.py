@@ -148,9 +148,13 @@ def test_a_setuid_program_of_another_user(tmp_path: Path) -> None:
     assert sentence(path) is None, "our own user's programs gain nothing"
 
 
+NO_PLACE = crafted()[:32] + b"\xff" * 8 + crafted()[40:]  # its program headers are behind what a file may have
+
+
 @pytest.mark.parametrize(
     "data",
-    [b"", b"#", b"#!", b"#! \n", b"\x7fELF", b"\x7fELF" + bytes(300), crafted(kind=1), crafted()[:100], b"text\n"],
+    [b"", b"#", b"#!", b"#! \n", b"\x7fELF", b"\x7fELF" + bytes(300), crafted(kind=1), crafted()[:100], b"text\n"]
+    + [crafted()[:55], NO_PLACE],
 )
 def test_what_is_odd_is_unknown_and_run(tmp_path: Path, data: bytes) -> None:
     path = write(tmp_path, data)

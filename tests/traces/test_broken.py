@@ -25,6 +25,7 @@ DAMAGE = {
     "a missing brace": ('"ts": 300.0', '}"ts": 300.0'),
     "a bad escape": ('"gemm_3"', '"gemm_3\\x"'),
     "words": ('"ts": 300.0', '"ts": 300.0 # about'),
+    "more digits than Python reads": ('"ts": 300.0', f'"ts": {"3" * 5000}'),
 }
 
 
@@ -60,6 +61,15 @@ def test_the_first_and_the_last_event(tmp_path):
     assert named(records) == [f"gemm_{number}" for number in range(2, 6)]
     assert "2 events are no JSON (the first in line 1), and left out" in trace.warnings[0]
     assert trace.gpus[0].name == "NVIDIA H200", "what follows the events is read"
+
+
+def test_what_is_nested_too_deep_ends_the_file(tmp_path, overlap):
+    path = kineto(tmp_path / "t", kineto_events(KERNELS))
+    path.write_text(path.read_text().replace('"gemm_3"', "[" * 100_000))
+    done = overlap("explain", str(path))
+    said = f"overlap: error: {path}: it is nested too deep, and no whole step is in what is there\n"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(said)
 
 
 def test_a_control_character_costs_nothing(tmp_path):

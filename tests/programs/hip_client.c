@@ -11,7 +11,7 @@
  *   begin=S end=S         a capture of stream S
  *   record=S wait=S       an event behind stream S; stream S waits for the last event    done=S destroy=S
  *   stops=K,blocks,stream a launch that records an event behind its kernel
- *   device=N count sync   library=PATH  calls liblaunch=, libstream=F, libpriority=P of that
+ *   device=N count sync reset   library=PATH  calls liblaunch=, libstream=F, libpriority=P of that
  *   and the words of do_words.h
  *   default=NAME          what dlsym(RTLD_DEFAULT) answers
  * Built with -Dmain=plugin_main it is a library (plugin_host.c).
@@ -226,6 +226,8 @@ static void do_word(const char *whole) {
         library_frozen(atoi(text));
     else if (strcmp(word, "sync") == 0)
         printf("sync: %d\n", HIP(hipDeviceSynchronize)());
+    else if (strcmp(word, "reset") == 0)
+        printf("reset: %d\n", HIP(hipDeviceReset)());
     else if (strcmp(word, "count") == 0) {
         int count = -1;
         printf("count: %d", HIP(hipGetDeviceCount)(&count));

@@ -25,8 +25,8 @@ int main(int argc, char **argv) {
     say("function", hipModuleGetFunction(&kernel, module, "k"));
     for (int i = 0; i < 3; i++) {
         say("too many threads", launch(2048, 0, NULL));
-        say("launch", launch(256, 0, NULL));
-        say("too many bytes", launch(256, 70000, NULL));
+        say("launch", launch(64, 0, NULL));
+        say("too many bytes", launch(64, 70000, NULL));
     }
     say("begin", hipStreamBeginCapture(thread, 0));
     say("too many threads", launch(2048, 0, thread));

@@ -11,8 +11,8 @@ from interposing import ONE, rule, same
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("policy", "env"),
-    [(ONE, {}), (rule("{blocks_per_sm: 1}", when="overlapping"), {})],
-    ids=["always", "windows"],
+    [(ONE, {}), (rule("{blocks_per_sm: 1}", when="overlapping"), {}), (ONE, {"SIMGPU_REFUSE": "k:20000"})],
+    ids=["always", "windows", "our size is refused"],
 )
 def test_the_last_error(version: str, policy: str, env: dict[str, str], world: World, hip: Hip) -> None:
     """Two devices, so that which one is current must be asked."""
@@ -21,4 +21,10 @@ def test_the_last_error(version: str, policy: str, env: dict[str, str], world: W
     bare = hip([world.code], program=program, version=version, gpu="mi250x,2")
     assert "end: 901, last 901\n" in bare.stdout
     assert bare.stdout.count("too many threads: 1, last 1\n") == 4
-    same(hip([world.code], policy, program=program, version=version, gpu="mi250x,2", env=env), bare, ["dynamic_shared"])
+    done = hip([world.code], policy, program=program, version=version, gpu="mi250x,2", env=env)
+    assert (done.launches[1]["dynamic_shared"] > 0) == (policy == ONE), "the first one that the GPU can run"
+    if env:  # the driver gets one more launch
+        assert (done.status, done.seen, done.stderr) == (bare.status, bare.seen, bare.stderr)
+        assert len(done.launches) == len(bare.launches) + 1
+    else:
+        same(done, bare, ["dynamic_shared"])

@@ -14,6 +14,7 @@ from pyshim import __version__
 from pyshim.counts import counted
 from pyshim.errors import OverlapError
 from pyshim.pages.untrusted import write_whole
+from pyshim.start.program import LAUNCHER_KINDS
 from pyshim.tune.arms import BARE, Platform, extends, split
 from pyshim.tune.judge import Change
 from pyshim.tune.search import INTERRUPTED, ArmRow, SearchResult, Setup, again, duration
@@ -119,7 +120,7 @@ def _write(setup: Setup, result: SearchResult, here: Platform) -> tuple[str, str
     command = shlex.join(setup.started.command)
     simulate = f"--simulate {setup.started.simulate} " if setup.started.simulate else ""
     use = f"{front} overlap-run {simulate}--policy {shlex.quote(path)} {command}".strip()
-    if outside and os.path.basename(setup.started.command[0]).startswith(("mpirun", "mpiexec")):
+    if outside and LAUNCHER_KINDS.get(os.path.basename(setup.started.command[0])) == "mpirun":
         listed = ";".join(f"{name}={value}" for name, value in outside.items())
         use = f"OMPI_MCA_mca_base_env_list={shlex.quote(listed)} {use}"  # Open MPI: on other hosts, too
     if kept is BARE:

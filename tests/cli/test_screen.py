@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -70,6 +71,16 @@ def test_a_terminal_has_heads_in_bold_and_its_own_width(library):
     shown = screen("policy", "list")
     assert "\x1b[1mpolicy" in shown
     assert max(len(line) for line in shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()) <= 60
+
+
+def test_a_long_warning_is_broken_and_stands_behind_its_prefix(clean_environment):
+    command = [sys.executable, "-c", "from pyshim.cli import ui; ui.tell('warning:' + 30 * ' word')"]
+    shown = on_a_terminal(command, {**clean_environment, "COLUMNS": ""}, 60, stdout=subprocess.DEVNULL, stderr=None)
+    first, *others = shown.splitlines()
+    assert first.startswith("overlap: warning: word") and len(others) == 3 and len(first) <= 60
+    assert all(line.startswith(f"{' ' * len('overlap: ')}word") and len(line) <= 60 for line in others), shown
+    done = subprocess.run(command, env=clean_environment, stderr=subprocess.PIPE, text=True, check=True)
+    assert done.stderr == f"overlap: warning:{30 * ' word'}\n"
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

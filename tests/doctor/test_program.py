@@ -125,6 +125,18 @@ def test_the_way_to_the_driver_by_linked_libraries(
     assert len(missing) == (name != "libcuda.so.1" or bool(vendors({}))) and all(missing)
 
 
+def test_a_program_for_nvidia_on_a_machine_of_amd(
+    told: PROGRAM, compiled: Compile, libraries: dict[str, Path], tmp_path: Path
+) -> None:
+    program = compiled("program", MAIN, "-Wl,--no-as-needed", str(libraries["libcuda.so.1"]))
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "kfd").touch()
+    lines = told(program, machine={"root": str(tmp_path)})
+    found = [(state, hint) for state, said, hint in lines if said.startswith("libcuda.so.1, which program needs, is no")]
+    hint = "the driver of NVIDIA brings it; without a GPU: overlap-run --simulate h100 PROGRAM"
+    assert found == ([] if "nvidia" in vendors({}) else [("fail", hint)])
+
+
 def test_a_program_that_is_linked_to_no_library_of_a_gpu(told: PROGRAM, compiled: Compile) -> None:
     """nvcc links its runtime statically unless asked, so that says nothing against it."""
     lines = told(compiled("program", MAIN))

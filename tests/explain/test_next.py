@@ -54,6 +54,14 @@ def test_how_much_it_carries(of_steps: Any, thousandths: float, said: str) -> No
     assert f"(this stream carries {said} of the computation; the limit is 50 %)" in of_steps(step)["next"]
 
 
+def idle(one: Step) -> None:
+    """All that a trace can tell is there, and does not say why the GPU is idle; nothing communicates."""
+    one.kernel("gemm", 0, 1, called=-20)
+    number = one.call("cudaStreamSynchronize", 25, 900)
+    one._add("cuda_sync", "Stream Sync", 26, 898, 0, 7, stream=7, correlation=number, device=0)
+    one.kernel("late", 900, 1, stream=20, called=-15)
+
+
 def test_commands_are_those_of_the_launcher(of_steps: Any, explained: Any, tmp_path: Path) -> None:
     def by_mpi(one: Step) -> None:
         raised(one)
@@ -63,6 +71,8 @@ def test_commands_are_those_of_the_launcher(of_steps: Any, explained: Any, tmp_p
     assert of_steps(by_mpi, marks=False)["next"].startswith("mpirun ... overlap-run ./program does it by default ")
     assert of_steps(of_torch(raised))["next"].startswith("overlap-run torchrun ... train.py does it by default ")
     assert "overlap tune --set nccl -- torchrun ... train.py tries" in of_steps(of_torch(too_long))["next"]
+    for rank, start in ((None, "python"), (1, "torchrun ...")):
+        assert f": overlap tune -- {start} train.py measures " in of_steps(of_torch(idle), rank=rank)["next"]
     job = tmp_path / "job"
     job.mkdir()
     for rank in (0, 1):
@@ -135,10 +145,7 @@ def test_what_the_trace_has_is_not_to_be_recorded_again(
     """Waits are in it: at most the call that tells for which events is missing."""
 
     def step(one: Step) -> None:
-        one.kernel("gemm", 0, 1, called=-20)
-        number = one.call("cudaStreamSynchronize", 25, 900)
-        one._add("cuda_sync", "Stream Sync", 26, 898, 0, 7, stream=7, correlation=number, device=0)
-        one.kernel("late", 900, 1, stream=20, called=-15)
+        idle(one)
         if events == "untold":
             one.wait(20, 300)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -311,6 +312,8 @@ def test_a_gpu_without_a_launch(of, report, write_page):
     assert found.next == "overlap doctor python train.py shows the routes to a GPU in its files"
     write_page(flags=1)
     assert verdict(collect(str(report))).next == f"read what the program printed; if that says nothing: {found.next}"
+    write_page(flags=1, host=os.uname().nodename, pid=os.getpid(), start=time.time_ns())
+    assert verdict(collect(str(report))).next == found.next, "one is still running"
 
 
 def test_shaped_is_one_number_on_the_screen(report, write_page, overlap):

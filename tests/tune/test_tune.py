@@ -474,6 +474,18 @@ def test_what_all_ranks_must_agree_on_is_set_in_front(program: Program) -> None:
     assert f"# not all of it can be in a policy; the whole command: {answer['use']}" in text
 
 
+@pytest.mark.parametrize("name", ["mpirun", "mpiexec", "mpiexec.openmpi", "orterun", "setsid"])
+def test_open_mpi_is_told_what_ranks_on_other_hosts_must_agree_on(program: Program, name: str) -> None:
+    launcher = program.folder / name
+    launcher.write_text('#!/bin/sh\nexec "$@"\n')
+    launcher.chmod(0o755)
+    words = (*METRIC, "--json", "--try", "NCCL_MAX_CTAS=8", "--", f"./{name}", "./program")
+    done = program.call("tune", *words, cwd=program.folder)
+    use = f"NCCL_MAX_CTAS=8 overlap-run --policy tune-1/tuned.yaml ./{name} ./program"
+    listed = "OMPI_MCA_mca_base_env_list=NCCL_MAX_CTAS=8 " if name != "setsid" else ""
+    assert json.loads(done.stdout)["use"] == listed + use, done.stderr
+
+
 def test_a_set_tries_its_variables_one_after_the_other(program: Program) -> None:
     answer = program.answer("--set", "nccl")
     assert answer["kept"] == "NCCL_MIN_CTAS=8"

@@ -202,7 +202,7 @@ def execute(path: str, command: Sequence[str], variables: Mapping[str, str]) -> 
     except OSError as error:
         if error.errno == errno.E2BIG:
             raise TooLong from error
-        status = NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
+        status = NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE  # as env(1)
         reason, hint = error.strerror, None
         if error.errno == errno.ENOENT and os.path.exists(path):
             reason, hint = "the interpreter or loader that it names does not exist", line_ends(path)

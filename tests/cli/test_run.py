@@ -215,17 +215,29 @@ def test_an_invalid_policy_says_where(overlap_run, tmp_path):
             "overlap: help: a policy is an option: --policy ./my.yaml PROGRAM\n",
         ),
         ("./lost", 127, "overlap: error: ./lost: the interpreter or loader that it names does not exist\n"),
+        ("./astray", 126, "overlap: error: ./astray: Not a directory\n"),
     ],
 )
 def test_126_and_127(overlap_run, driver, tmp_path, library, program, status, error):
     (tmp_path / "folder").mkdir()
     for name in ("data", "train.py", "my.yaml"):
         (tmp_path / name).write_text("#!/bin/sh\n")
-    (tmp_path / "lost").write_text("#!/no/such/interpreter\n")
-    (tmp_path / "lost").chmod(0o755)
+    for name, interpreter in (("lost", "/no/such/interpreter"), ("astray", f"{tmp_path}/data/interpreter")):
+        (tmp_path / name).write_text(f"#!{interpreter}\n")
+        (tmp_path / name).chmod(0o755)
     done = overlap_run(program, env=driver, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith(error)
+
+
+def test_of_several_files_in_path_that_are_not_executable_the_first_is_named(overlap_run, driver, tmp_path, library):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data").touch()
+    path = f"{tmp_path}/one:{tmp_path}/two:{os.environ['PATH']}"
+    done = overlap_run("data", env={**driver, "PATH": path})
+    assert done.returncode == 126
+    assert done.stderr.startswith(f"overlap: error: {tmp_path}/one/data is not executable\n")
 
 
 def test_a_script_without_its_first_line_runs_as_everywhere(overlap_run, driver, tmp_path, library):
@@ -254,6 +266,13 @@ def test_the_report_names_what_keeps_the_library_out(overlap_run, overlap, drive
         assert "\nnext: link it dynamically, " in said and "PyTorch" not in said
     os.unlink(path)
     assert overlap("report", str(tmp_path / "out")).stdout == said, "as it was when the run began"
+
+
+def test_the_report_does_not_take_a_launcher_for_the_program(overlap_run, overlap, driver, tmp_path, library):
+    launcher = os.rename(static(tmp_path), tmp_path / "nohup") or str(tmp_path / "nohup")
+    done = overlap_run("--report", str(tmp_path / "out"), launcher, "true", env=driver)
+    assert "nohup is statically linked: nothing is done in it, only in programs that it starts\n" in done.stderr
+    assert overlap("report", str(tmp_path / "out")).stdout.startswith("done: nothing: no process of nohup opened a GPU ")
 
 
 @pytest.mark.parametrize("value", ["OFF", "0", "no", "on"])
@@ -366,7 +385,7 @@ def test_a_dry_run_says_what_would_be_and_does_nothing(overlap_run, driver, tmp_
     assert f"overlap: would set LD_PRELOAD={_native.SHIM}\n" in done.stderr
 
 
-def test_a_mistake_of_ours_is_no_reason_to_fail(monkeypatch, capfd):
+def test_a_mistake_of_ours_is_no_reason_to_fail(monkeypatch, capfd, clean_environment):
     def broken(*_):
         raise ZeroDivisionError("ours")
 
@@ -378,6 +397,11 @@ def test_a_mistake_of_ours_is_no_reason_to_fail(monkeypatch, capfd):
     with pytest.raises(SystemExit, match="trueTrue"):
         command.main(["true"])
     assert "mistake in overlap-run (ZeroDivisionError: ours)" in capfd.readouterr().err
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit, match="trueTrue"):
+        command.main(["true"])
+    assert capfd.readouterr().err == "", "rank 0 says it"
     assert command.main(["--strict", "true"]) != 0
 
 

@@ -125,6 +125,13 @@ def test_a_script_is_judged_by_its_interpreter_and_through_env(tmp_path: Path) -
     assert sentence(split, PATH=str(tmp_path)) == sentence(outer)
 
 
+def test_what_env_is_to_set_is_no_program_that_is_missing(tmp_path: Path) -> None:
+    environment = {"PATH": "/usr/bin:/bin"}
+    for words, missing in (("A=1 sh", ""), ("-i sh", ""), ("sh -e", ""), ("none-such -e", "none-such")):
+        script = write(tmp_path, f"#!/usr/bin/env -S {words}\n".encode(), "script")
+        assert program.missing(script, environment) == missing
+
+
 def test_a_script_that_runs_itself_ends(tmp_path: Path) -> None:
     path = tmp_path / "loop"
     write(tmp_path, f"#!{path}\n".encode(), "loop")

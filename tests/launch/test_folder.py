@@ -39,6 +39,18 @@ def test_a_folder_may_hold_other_files_which_stay_as_they_are(tmp_path: Path) ->
     assert (tmp_path / "thesis.tex").read_text() == "mine"
 
 
+def test_a_folder_of_root_that_the_user_may_write_to_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a scratch folder that every user may write to."""
+    if os.getuid():
+        pytest.skip("only root can make one: run as root")
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    folder.make(str(tmp_path / "one"))
+    os.chown(tmp_path, 1, 1)
+    assert "belongs to another user" in refused(tmp_path)
+
+
 def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "is not a folder" in refused(tmp_path / "file")
@@ -76,7 +88,7 @@ def test_last_leads_to_the_latest_run(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["last", "one", "two"]
 
 
-@pytest.mark.parametrize("kind", ["file", "folder", "link elsewhere"])
+@pytest.mark.parametrize("kind", ["file", "folder", "link elsewhere", "link below"])
 def test_a_last_that_is_not_ours_stays_as_it_is(tmp_path: Path, kind: str) -> None:
     last = tmp_path / "last"
     folder.make(str(tmp_path / "one"))
@@ -85,7 +97,7 @@ def test_a_last_that_is_not_ours_stays_as_it_is(tmp_path: Path, kind: str) -> No
     elif kind == "folder":
         last.mkdir()
     else:
-        last.symlink_to(tmp_path)
+        last.symlink_to(tmp_path if kind == "link elsewhere" else "runs/one")
     before = os.lstat(last)
     said = folder.link(str(tmp_path / "one"))
     assert (

@@ -25,7 +25,7 @@ def runtimes(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_those_of_the_search_path_are_found(runtimes: tuple[Path, Path], tmp_path: Path) -> None:
-    environment = {"LD_LIBRARY_PATH": ":".join(str(path.parent) for path in runtimes)}
+    environment = {"LD_LIBRARY_PATH": ":".join(str(path.parent) for path in (*runtimes, *runtimes))}
     found = driver.hip_runtimes(environment, str(tmp_path / "no root"))
     assert found == {path.name: [str(path)] for path in runtimes}
 

@@ -269,10 +269,11 @@ def test_the_report_names_what_keeps_the_library_out(overlap_run, overlap, drive
 
 
 def test_the_report_does_not_take_a_launcher_for_the_program(overlap_run, overlap, driver, tmp_path, library):
-    launcher = os.rename(static(tmp_path), tmp_path / "nohup") or str(tmp_path / "nohup")
-    done = overlap_run("--report", str(tmp_path / "out"), launcher, "true", env=driver)
+    os.rename(static(tmp_path), tmp_path / "nohup")
+    done = overlap_run("--report", str(tmp_path / "out"), str(tmp_path / "nohup"), "true", env=driver)
     assert "nohup is statically linked: nothing is done in it, only in programs that it starts\n" in done.stderr
-    assert overlap("report", str(tmp_path / "out")).stdout.startswith("done: nothing: no process of nohup opened a GPU ")
+    said = overlap("report", str(tmp_path / "out")).stdout
+    assert said.startswith("done: nothing: no process of nohup opened a GPU ")
 
 
 @pytest.mark.parametrize("value", ["OFF", "0", "no", "on"])

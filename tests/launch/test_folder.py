@@ -39,9 +39,7 @@ def test_a_folder_may_hold_other_files_which_stay_as_they_are(tmp_path: Path) ->
     assert (tmp_path / "thesis.tex").read_text() == "mine"
 
 
-def test_a_folder_of_root_that_the_user_may_write_to_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_root_that_the_user_may_write_to_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a scratch folder that every user may write to."""
     if os.getuid():
         pytest.skip("only root can make one: run as root")

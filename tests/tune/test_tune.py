@@ -319,6 +319,7 @@ def test_a_folder_of_no_search_cannot_be_resumed(program: Program, overlap: Run)
 def test_a_variable_that_is_tried_twice_and_an_overlap_run_inside(program: Program, overlap: Run) -> None:
     answer = program.answer("--try", "X=fast", "--try", "X=fast,slow")
     assert verdicts(answer) == {"bare": "", "X=fast": "kept", "X=slow": "slower than X=fast"}
+    assert [arm["name"] for arm in program.answer("--try", "X=fast,fast")["arms"]] == ["bare", "X=fast"]
     done = overlap("tune", "--try", "X=1", "--", "sh", "-c", "x", "overlap-run", cwd=program.folder)
     assert done.returncode == 2 and "no run would be bare" in done.stderr
 

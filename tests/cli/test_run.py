@@ -172,6 +172,9 @@ def test_off_is_off_and_silent(overlap_run, tmp_path):
         pytest.param(["--policy", "no-such", "true"], "there is no policy `no-such`", id="unknown policy"),
         pytest.param(["--policy", "./no.yaml", "true"], "no.yaml", id="missing file"),
         pytest.param(["--policy"], "argument -p/--policy: expected one argument", id="option without its value"),
+        pytest.param(
+            ["--policy", "--quiet", "true"], "argument -p/--policy: expected one argument", id="option for a value"
+        ),
         pytest.param(["--report", "/proc/x", "true"], "cannot be made", id="report that cannot be made"),
         pytest.param(["--simulate", "h10", "true"], "no GPU is called `h10`", id="unknown GPU"),
         pytest.param(["--simulate", "h100,0", "true"], "'0' is not a number of GPUs", id="no GPUs"),

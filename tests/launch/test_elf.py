@@ -126,8 +126,9 @@ def test_a_script_is_judged_by_its_interpreter_and_through_env(tmp_path: Path) -
 
 
 def test_what_env_is_to_set_is_no_program_that_is_missing(tmp_path: Path) -> None:
-    environment = {"PATH": "/usr/bin:/bin"}
-    for words, missing in (("A=1 sh", ""), ("-i sh", ""), ("sh -e", ""), ("none-such -e", "none-such")):
+    write(tmp_path, b"", "data", 0o644)
+    environment = {"PATH": f"/usr/bin:/bin:{tmp_path}"}
+    for words, missing in (("A=1 sh", ""), ("-i sh", ""), ("sh -e", ""), ("none-such -e", "none-such"), ("data", "")):
         script = write(tmp_path, f"#!/usr/bin/env -S {words}\n".encode(), "script")
         assert program.missing(script, environment) == missing
 

@@ -15,6 +15,7 @@ import pytest
 from pyshim.errors import OverlapError
 from pyshim.tune import measure
 from pyshim.tune.measure import Metric, TimedRun
+from pyshim.tune.search import duration
 
 # Ignores SIGTERM, as does a child in a process group of its own; both would run on.
 STUBBORN = """
@@ -166,3 +167,26 @@ def test_what_cannot_be_started_is_an_error(tmp_path: Path) -> None:
     for command, file in ((("/nowhere/x",), "output.txt"), (("true",), "no/folder")):
         with pytest.raises(OverlapError, match="No such file"):
             measure.run(command, {}, str(tmp_path / file), 1, Metric())
+
+
+def test_a_process_that_has_ended_is_not_waited_for() -> None:
+    """Until it is waited for, it is still there."""
+    with subprocess.Popen([sys.executable, "-c", "print()"], stdout=subprocess.PIPE, start_new_session=True) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert os.getsid(process.pid) == process.pid and measure._session(process.pid) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-1, "0.0 s"),
+        (9.94, "9.9 s"),
+        (10, "10 s"),
+        (90, "90 s"),
+        (120, "2 min"),
+        (7180, "2 h 0 min"),
+        (7500, "2 h 5 min"),
+    ],
+)
+def test_a_time_in_words(seconds: float, words: str) -> None:
+    assert duration(seconds) == words

@@ -127,6 +127,7 @@ def test_what_recurs_at_a_steady_rate_is_told_from_what_does_not() -> None:
     begin, steady = observed.rate([(1, 0), (2, 0), (5, 10), (6, 20), (7, 30), (8, 40), (9, 50)])
     assert begin == 5 and steady
     assert observed.rate([(1, 0), (5, 10), (6, 90), (7, 95), (8, 98), (9, 100)]) == (5, False)
+    assert observed.rate([(1, 0), (5, 10), (6, 20), (7, 30)]) == (None, False), "too few to tell"
     assert observed.rate([(1, 0), (5, 2), (6, 3), (7, 4), (8, 5)]) == (None, False)
     seen = Seen(frozenset(), 1, 50, 5.0, True)
     said = observed.advice(seen, 9.0, "nothing")

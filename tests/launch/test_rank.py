@@ -22,6 +22,7 @@ from pyshim.start import folder
         pytest.param({"RANK": "-1"}, None, id="negative"),
         pytest.param({"RANK": "²"}, None, id="a digit that is none"),
         pytest.param({"RANK": "9" * 30}, None, id="beyond any rank"),
+        pytest.param({"RANK": "4294967296"}, None, id="beyond 32 bits"),
     ],
 )
 def test_rank(environment: dict[str, str], expected: int) -> None:

@@ -156,7 +156,7 @@ def _ranked(environment: Mapping[str, str]) -> tuple[int | None, int | None]:
 
 
 def _is_number(value: str) -> bool:
-    return value.isascii() and value.isdigit() and len(value) <= 10 and int(value) < 1 << 32
+    return value.isascii() and value.isdigit() and len(value) <= 10 and int(value) < 1 << 31  # as in the library
 
 
 # Folders

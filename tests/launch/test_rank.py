@@ -22,7 +22,7 @@ from pyshim.start import folder
         pytest.param({"RANK": "-1"}, None, id="negative"),
         pytest.param({"RANK": "²"}, None, id="a digit that is none"),
         pytest.param({"RANK": "9" * 30}, None, id="beyond any rank"),
-        pytest.param({"RANK": "4294967296"}, None, id="beyond 32 bits"),
+        pytest.param({"RANK": "2147483648"}, None, id="beyond what the library reads"),
     ],
 )
 def test_rank(environment: dict[str, str], expected: int) -> None:

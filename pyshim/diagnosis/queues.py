@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from heapq import heappop, heappush
 from itertools import islice
 from math import inf
 from typing import NamedTuple
@@ -32,10 +33,11 @@ HOST, COMMUNICATION = "the host", "communication"
 STREAM_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?")
 HOST_WAIT = re.compile(r"(cuda|cu|hip)(Stream|Event)(Synchronize|Query)(_\w+)?")
 _BLOCKING = re.compile(r"(cuda|cu|hip)Memcpy(?!\w*Async)\w*")
-_ALL_WAIT = re.compile(r"(cuda|cu|hip)(Device|Ctx)Synchronize(_\w+)?")
+# A function of the host has a place on a stream, too, but no row says on which.
+_ALL_WAIT = re.compile(r"(cuda|cu|hip)((Device|Ctx)Synchronize|LaunchHostFunc|StreamAddCallback)(_\w+)?")
 _ANY_WAIT = re.compile(r"Synchronize|Query|WaitEvent|WaitValue|^(cuda|cu|hip)Memcpy(?!\w*Async)")
 _MANY = 100  # streams that are looked at, so that a trace of thousands takes no longer
-_PENDING = 16  # waits of a stream, the latest: one that never has work may wait for ever more
+_PENDING = 64  # waits of a stream, the latest: so many streams may be joined
 _FAR = 1000  # ends that are looked at for one that can have released a stream
 
 
@@ -77,7 +79,6 @@ class Delay(NamedTuple):
 class _Pending(NamedTuple):
     """A wait of a stream, until it is known when what comes behind it was there to wait."""
 
-    delay: int  # its number
     since_us: float  # the work in front of it had ended
     until_us: float
 
@@ -89,7 +90,9 @@ class _Ended(NamedTuple):
     at_least: bool  # or later
     place: tuple[int, str]
     works: int
-    pending: tuple[_Pending, ...]
+    work_us: float  # the last work
+    event_us: float  # the last event for which it waits behind that
+    pending: dict[int, _Pending]
 
 
 @dataclass
@@ -101,11 +104,12 @@ class StreamQueue:
     by_event: bool = False
     event_us: float = -inf  # the last event that what follows waits for
     last: int = 0  # correlation
-    pending: list[_Pending] = field(default_factory=list)
+    work_us: float = -inf  # the last work had ended
+    pending: dict[int, _Pending] = field(default_factory=dict)  # by the number of the delay
 
     def ended(self) -> _Ended:
-        at_least = self.at_least or not self.works
-        return _Ended(self.time_us, at_least, self.place, len(self.works), tuple(self.pending))
+        works, pending = len(self.works), dict(self.pending)
+        return _Ended(self.time_us, self.at_least, self.place, works, self.work_us, self.event_us, pending)
 
 
 @dataclass
@@ -144,25 +148,37 @@ def _branched(works: Iterable[Work]) -> set[int]:
     return found
 
 
+def _size(communication: TracedLaunch) -> tuple[object, ...]:
+    """Return what communication has in common that takes the same time."""
+    moved = communication.collective.bytes if communication.collective else None
+    return communication.kernel, communication.blocks, communication.threads, moved
+
+
 def _losses(works: Sequence[Queued], delays: Iterable[Delay]) -> Iterable[tuple[int, float]]:
     """Yield of each communication of a stream the number behind it, and the longest that anybody lost by waiting."""
     kernels = [(end, one.work) for end, one in enumerate(works, 1) if isinstance(one.work, TracedLaunch)]
     found = [(end, kernel, kernel.end_us - kernel.start_us) for end, kernel in kernels if kernel.communication]
-    ends = [end for end, _, _ in found]
-    least: dict[str, float] = {}
+    lengths: defaultdict[object, list[float]] = defaultdict(list)
     for _, kernel, length in found:
-        least[kernel.kernel] = min(length, least.get(kernel.kernel, inf))
-    slacks: list[list[float]] = [[] for _ in found]
-    for delay in delays:
-        for number in range(bisect_right(ends, delay.first), bisect_right(ends, delay.end)):
-            slacks[number].append(delay.slack_us)
+        lengths[kernel.kernel].append(length)
+        lengths[_size(kernel)].append(length)
+    least = {key: min(own) for key, own in lengths.items()}
+    coming = sorted(delays, key=lambda delay: delay.first, reverse=True)
+    waiting: list[tuple[float, int]] = []  # those for the work in front of this one or behind it, the longest first
     for number, (end, kernel, _) in enumerate(found):
-        own, behind = slacks[number], works[end] if end < len(works) else None
+        while coming and coming[-1].first < end:
+            delay = coming.pop()
+            heappush(waiting, (-delay.slack_us, delay.end))
+        while waiting and waiting[0][1] < end:
+            heappop(waiting)
+        own = [-waiting[0][0]] if waiting else []
+        behind = works[end] if end < len(works) else None
         if behind and max(behind.launched_us, behind.event_us) < kernel.end_us:
-            own.append(kernel.end_us - behind.launched_us)
+            own.append(kernel.end_us - max(behind.launched_us, behind.event_us))
         if own and number + 1 < len(found):
             _, further, length = found[number + 1]
-            own.append(length - least[further.kernel])
+            is_known = len(lengths[_size(further)]) > 1
+            own.append(length - least[_size(further) if is_known else further.kernel])
         yield end, max(own, default=inf)
 
 
@@ -175,6 +191,7 @@ class _Walk:
         self.recorded: dict[tuple[int, str], _Ended] = {}  # by the event's record: correlation and stream
         self.polled: dict[tuple[tuple[int, str], int], tuple[float, _Ended]] = {}  # since when the host waits for what
         self.seen: dict[tuple[str, tuple[int, str]], int] = {}  # by waiter and stream: work that it waited for before
+        self.pending: dict[Place, StreamQueue] = {}  # the streams that have pending waits
         self.branched = _branched(works)
         told = any(not wait.host for wait in waits)
         self.vague = [] if told else sorted(c for c, call in calls.items() if STREAM_WAIT.fullmatch(call.name))
@@ -183,6 +200,11 @@ class _Walk:
     def run(self) -> Queues:
         for work in self.works:
             self.devices[work.stream].add(work.device)
+        worked = set(self.devices)
+        for wait in self.waits:
+            if not wait.host and wait.stream is not None and wait.stream not in worked:  # it may hand waits on
+                self.devices[wait.stream].add(wait.device)
+                self._stream((wait.device, wait.stream)).at_least = False
         records = {wait.event[1]: wait.event[0] for wait in self.waits if wait.event}
         rare: list[tuple[int, Wait | Call | str]] = [
             *records.items(),
@@ -234,9 +256,11 @@ class _Walk:
     def _rare(self, correlation: int, step: Wait | Call | str) -> None:
         if isinstance(step, str):
             self._record(correlation, step)
-        elif isinstance(step, Call):  # the host waits for all streams
-            for stream in self.streams.values():
+        elif isinstance(step, Call):  # the host waits for all streams; who comes later loses no more
+            for stream in self.pending.values():
                 self._waited(stream.pending, step.start_us)
+                stream.pending.clear()
+            self.pending.clear()
         else:
             self._wait(step)
 
@@ -254,6 +278,7 @@ class _Walk:
             cause = Cause.LAUNCH if launched >= stream.time_us else cause
         self._waited(stream.pending, launched)
         stream.pending.clear()
+        stream.work_us = max(stream.work_us, work.end_us)
         queued = Queued(work, stream.place, released, launched, cause, at_least)
         queued.event_us, stream.event_us = stream.event_us, -inf
         stream.works.append(queued)
@@ -272,24 +297,24 @@ class _Walk:
             if device == copy.device and name != LEGACY and call.start_us < other.time_us and ended_just_before:
                 self._host_waits(call.start_us, other.ended())
 
-    def _waited(self, pending: Iterable[_Pending], there_us: float) -> None:
+    def _waited(self, pending: dict[int, _Pending], there_us: float) -> None:
         """Somebody was there to wait from there_us on."""
-        for one in pending:
-            delay = self.delays[one.delay]
-            slack_us = max(delay.slack_us, one.until_us - max(one.since_us, there_us))
-            self.delays[one.delay] = delay._replace(slack_us=slack_us)
+        for number, one in pending.items():
+            slack_us = one.until_us - max(one.since_us, there_us)
+            if slack_us > self.delays[number].slack_us:
+                self.delays[number] = self.delays[number]._replace(slack_us=slack_us)
 
     def _record(self, correlation: int, name: str) -> None:
         for device in self.devices[name]:
             stream = self.streams.get((device, name))
-            if stream is not None and stream.works:
+            if stream is not None and (stream.works or stream.time_us > -inf):
                 self.recorded[correlation, name] = stream.ended()
 
     def _wait(self, wait: Wait) -> None:
         stream, correlation = wait.event or ("", 0)
         ended = self.recorded.get((correlation, stream))
         if not wait.host:
-            self._stream_waits(self._stream((wait.device, str(wait.stream))), ended)
+            self._stream_waits(self._stream((wait.device, str(wait.stream))), ended, wait.start_us)
         elif wait.stream is not None:
             place = self._place(wait.stream, wait.device)
             if place in self.streams:
@@ -297,25 +322,39 @@ class _Walk:
         elif ended is not None:
             self._host_waits(wait.start_us, ended)
 
-    def _stream_waits(self, stream: StreamQueue, ended: _Ended | None) -> None:
+    def _stream_waits(self, stream: StreamQueue, ended: _Ended | None, called_us: float) -> None:
         if ended is None:
             stream.at_least = True
             self.untold += 1
             return
+        pending = ended.pending
         if self._delay(f"stream {stream.place[1]}", ended, 0.0):
-            stream.pending.append(_Pending(len(self.delays) - 1, stream.time_us, ended.time_us))
-        stream.pending.extend(ended.pending)
-        del stream.pending[:-_PENDING]
+            pending = {**pending, len(self.delays) - 1: _Pending(ended.event_us, ended.work_us)}
+        self._is_pending(stream, pending, called_us)
         stream.event_us = max(stream.event_us, ended.time_us)
         if ended.time_us > stream.time_us:
             stream.time_us, stream.by_event = ended.time_us, True
         stream.at_least = stream.at_least or ended.at_least
 
+    def _is_pending(self, stream: StreamQueue, pending: dict[int, _Pending], called_us: float) -> None:
+        """Keep what may be lost by what comes behind: it is launched after called_us."""
+        over = [number for number, one in stream.pending.items() if one.until_us <= called_us]
+        for number in over:
+            del stream.pending[number]
+        for number, one in pending.items():
+            since_us = max(one.since_us, stream.time_us)
+            if one.until_us > max(since_us, called_us):
+                stream.pending.setdefault(number, _Pending(since_us, one.until_us))
+        for number in list(islice(stream.pending, max(0, len(stream.pending) - _PENDING))):
+            del stream.pending[number]
+        if stream.pending:
+            self.pending[stream.place] = stream
+
     def _host_waits(self, since_us: float, ended: _Ended) -> None:
         """Once, however often the host asks."""
         self._waited(ended.pending, since_us)
         begun, _ = self.polled.get((ended.place, ended.works), (inf, ended))
-        self.polled[ended.place, ended.works] = min(begun, since_us), ended
+        self.polled[ended.place, ended.works] = min(begun, max(since_us, ended.event_us)), ended
 
     def _delay(self, waiter: str, ended: _Ended, slack_us: float) -> bool:
         first = self.seen.get((waiter, ended.place), 0)
@@ -328,7 +367,7 @@ class _Walk:
 
     def _host_delays(self) -> None:
         for begun, ended in sorted(self.polled.values(), key=lambda one: (one[1].works, one[0])):
-            self._delay(HOST, ended, ended.time_us - begun)
+            self._delay(HOST, ended, ended.work_us - begun)
 
     def _communication(self) -> None:
         """Let another rank wait for communication, which the work in front of it delays.
@@ -338,13 +377,14 @@ class _Walk:
         known.
         """
         waits = sum(1 for wait in self.waits if not wait.host)
+        is_told = bool(self.waits) and (2 * self.untold < waits or not self.untold)
         lost: defaultdict[Place, list[Delay]] = defaultdict(list)
-        for delay in self.delays if 2 * self.untold < waits else ():
+        for delay in self.delays:
             lost[delay.place].append(delay)
         for place, stream in self.streams.items():
             first = 0
             for end, slack_us in _losses(stream.works, lost[place]):
-                self.delays.append(Delay(COMMUNICATION, place, first, end, slack_us))
+                self.delays.append(Delay(COMMUNICATION, place, first, end, slack_us if is_told else inf))
                 first = end
 
     def _bound_the_vague(self) -> None:

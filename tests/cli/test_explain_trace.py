@@ -103,7 +103,7 @@ def test_the_trace_that_readme_asks_about(overlap, library):
         "step": ["0.398 ms a step: computation 76 %, copies 15 %, idle 9.4 %"],
         "behind": [
             "relax_planes on streams 29, 31 is queued, ready to run, for 0.204 ms a step behind relax_planes on "
-            "streams 28, 30; the host and other streams wait for it"
+            "streams 28, 30; the host waits for it"
         ],
         "next": [
             "overlap-run PROGRAM does it by default (these streams carry 0.5 % of the computation together; the "

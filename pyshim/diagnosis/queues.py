@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -33,8 +33,10 @@ HOST, COMMUNICATION = "the host", "communication"
 STREAM_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?")
 HOST_WAIT = re.compile(r"(cuda|cu|hip)(Stream|Event)(Synchronize|Query)(_\w+)?")
 _BLOCKING = re.compile(r"(cuda|cu|hip)Memcpy(?!\w*Async)\w*")
-# A function of the host has a place on a stream, too, but no row says on which.
-_ALL_WAIT = re.compile(r"(cuda|cu|hip)((Device|Ctx)Synchronize|LaunchHostFunc|StreamAddCallback)(_\w+)?")
+_ALL_WAIT = re.compile(r"(cuda|cu|hip)(Device|Ctx)Synchronize(_\w+)?")
+_FUNCTION = re.compile(r"(cuda|cu|hip)(LaunchHostFunc|StreamAddCallback)(_\w+)?")  # behind a stream, no row says which
+_QUERY = re.compile(r"(cuda|cu|hip)(Stream|Event)Query(_\w+)?")
+_POLLS = 3  # queries without another call between them: allocators ask once
 _ANY_WAIT = re.compile(r"Synchronize|Query|WaitEvent|WaitValue|^(cuda|cu|hip)Memcpy(?!\w*Async)")
 _MANY = 100  # streams that are looked at, so that a trace of thousands takes no longer
 _PENDING = 64  # waits of a stream, the latest: so many streams may be joined
@@ -148,6 +150,22 @@ def _branched(works: Iterable[Work]) -> set[int]:
     return found
 
 
+def _untold_waits(calls: Iterable[Call], told: Collection[int]) -> Iterable[Call]:
+    """Yield the calls by which the host waits for streams that no row names; polling is one call from first to last."""
+    run: list[Call] = []
+    for call in sorted(calls, key=lambda call: call.correlation):
+        if _QUERY.fullmatch(call.name) and call.correlation not in told:
+            run.append(call)
+            continue
+        if len(run) >= _POLLS:
+            yield run[0]._replace(end_us=run[-1].end_us)
+        run.clear()
+        if _ALL_WAIT.fullmatch(call.name) or _FUNCTION.fullmatch(call.name):
+            yield call
+    if len(run) >= _POLLS:
+        yield run[0]._replace(end_us=run[-1].end_us)
+
+
 def _size(communication: TracedLaunch) -> tuple[object, ...]:
     """Return what communication has in common that takes the same time."""
     moved = communication.collective.bytes if communication.collective else None
@@ -206,10 +224,11 @@ class _Walk:
                 self.devices[wait.stream].add(wait.device)
                 self._stream((wait.device, wait.stream)).at_least = False
         records = {wait.event[1]: wait.event[0] for wait in self.waits if wait.event}
+        told = {wait.correlation for wait in self.waits}
         rare: list[tuple[int, Wait | Call | str]] = [
             *records.items(),
             *((wait.correlation, wait) for wait in self.waits),
-            *((call.correlation, call) for call in self.calls.values() if _ALL_WAIT.fullmatch(call.name)),
+            *((call.correlation, call) for call in _untold_waits(self.calls.values(), told)),
         ]
         rare.sort(key=lambda step: step[0])
         # Nodes of a graph in the order of time: sorting keeps the order of equals.
@@ -256,11 +275,8 @@ class _Walk:
     def _rare(self, correlation: int, step: Wait | Call | str) -> None:
         if isinstance(step, str):
             self._record(correlation, step)
-        elif isinstance(step, Call):  # the host waits for all streams; who comes later loses no more
-            for stream in self.pending.values():
-                self._waited(stream.pending, step.start_us)
-                stream.pending.clear()
-            self.pending.clear()
+        elif isinstance(step, Call):
+            self._untold_wait(step)
         else:
             self._wait(step)
 
@@ -335,6 +351,17 @@ class _Walk:
         if ended.time_us > stream.time_us:
             stream.time_us, stream.by_event = ended.time_us, True
         stream.at_least = stream.at_least or ended.at_least
+
+    def _untold_wait(self, call: Call) -> None:
+        """Let the host wait for all streams that were waiting for what was over when the call returned."""
+        by_us = inf if _FUNCTION.fullmatch(call.name) else call.end_us + LEAST_US
+        for place, stream in list(islice(self.pending.items(), _MANY)):
+            over = {number: one for number, one in stream.pending.items() if one.until_us <= by_us}
+            self._waited(over, call.start_us)
+            for number in over:  # who comes later loses no more
+                del stream.pending[number]
+            if not stream.pending:
+                del self.pending[place]
 
     def _is_pending(self, stream: StreamQueue, pending: dict[int, _Pending], called_us: float) -> None:
         """Keep what may be lost by what comes behind: it is launched after called_us."""

@@ -169,3 +169,30 @@ def test_a_function_of_the_host_may_wait(name, tmp_path):
         program._call(name, at + 9, 1)
 
     assert look(steps(Program(), step), tmp_path).saves_us == pytest.approx(24, abs=0.5)
+
+
+@pytest.mark.parametrize("name", ["cudaEventQuery", "cudaStreamQuery"])
+@pytest.mark.parametrize(("every", "saves"), [(2, True), (60, False)])
+def test_the_host_asks_again_and_again_and_no_row_says_for_what(every, saves, name, tmp_path):
+    """It launches what waits for the collective when it has got the answer; an allocator asks now and then."""
+
+    def step(program: Program, at: float) -> None:
+        exchange(program, at)
+        program.wait(7, 1, at + 8)
+        for begin in range(10, 92, every):
+            program._call(name, at + begin, 0.5)
+        program.launch(copy(at + 95, 1, stream=7), at + 93)
+
+    assert (look(steps(Program(), step), tmp_path).saves_us > 5) is saves
+
+
+def test_a_wait_for_a_device_is_none_for_what_ends_after_it(tmp_path):
+    """It is for the other GPU of the process; the copy behind the collective is launched later."""
+
+    def step(program: Program, at: float) -> None:
+        exchange(program, at)
+        program.wait(7, 1, at + 8)
+        program.device_synchronize(at + 10, at + 30)
+        program.launch(copy(at + 98, 1, stream=7), at + 97)
+
+    assert look(steps(Program(), step), tmp_path).saves_us == 0

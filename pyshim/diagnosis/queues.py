@@ -79,7 +79,7 @@ class Delay(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A wait of a stream, until it is known when what comes behind it was there to wait."""
+    """A wait of a stream, kept until its next work is launched, or somebody waits for the stream."""
 
     since_us: float  # the work in front of it had ended
     until_us: float
@@ -314,7 +314,7 @@ class _Walk:
                 self._host_waits(call.start_us, other.ended())
 
     def _waited(self, pending: dict[int, _Pending], there_us: float) -> None:
-        """Somebody was there to wait from there_us on."""
+        """Count what is lost by a waiter that had nothing else to wait for from there_us on."""
         for number, one in pending.items():
             slack_us = one.until_us - max(one.since_us, there_us)
             if slack_us > self.delays[number].slack_us:
@@ -346,7 +346,7 @@ class _Walk:
         pending = ended.pending
         if self._delay(f"stream {stream.place[1]}", ended, 0.0):
             pending = {**pending, len(self.delays) - 1: _Pending(ended.event_us, ended.work_us)}
-        self._is_pending(stream, pending, called_us)
+        self._keep_pending(stream, pending, called_us)
         stream.event_us = max(stream.event_us, ended.time_us)
         if ended.time_us > stream.time_us:
             stream.time_us, stream.by_event = ended.time_us, True
@@ -358,13 +358,13 @@ class _Walk:
         for place, stream in list(islice(self.pending.items(), _MANY)):
             over = {number: one for number, one in stream.pending.items() if one.until_us <= by_us}
             self._waited(over, call.start_us)
-            for number in over:  # who comes later loses no more
+            for number in over:  # a waiter that comes later loses no more
                 del stream.pending[number]
             if not stream.pending:
                 del self.pending[place]
 
-    def _is_pending(self, stream: StreamQueue, pending: dict[int, _Pending], called_us: float) -> None:
-        """Keep what may be lost by what comes behind: it is launched after called_us."""
+    def _keep_pending(self, stream: StreamQueue, pending: dict[int, _Pending], called_us: float) -> None:
+        """Keep the waits by which work behind them, launched after called_us, can lose time."""
         over = [number for number, one in stream.pending.items() if one.until_us <= called_us]
         for number in over:
             del stream.pending[number]

@@ -43,8 +43,8 @@ static inline uint32_t overlap_block_work(uint32_t threads, uint32_t registers) 
 struct overlap_judged {
     uint64_t work;   /* launched on it so far */
     uint64_t before; /* the same at the judgement before; overlap_judge() sets it to `work`, unless it judges early */
-    uint64_t usual;  /* between two judgements, while something waited for it; overlap_judge() sets it */
-    uint64_t alone;  /* since the last judgement that found that something had waited for it; likewise */
+    uint64_t usual;  /* work between two judgements while something waited for it; overlap_judge() sets it, likewise */
+    uint64_t alone;  /* work since the last judgement that saw a wait for it; overlap_judge() sets it, likewise */
     bool waited;     /* something has waited for it since the judgement before; overlap_judge() clears it, likewise */
     bool communicates, launches_graphs, is_default, is_wide, is_fixed;
     uint8_t status; /* result: enum overlap_stream_status */

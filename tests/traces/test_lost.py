@@ -172,14 +172,14 @@ def test_a_function_of_the_host_may_wait(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["cudaEventQuery", "cudaStreamQuery"])
-@pytest.mark.parametrize(("every", "saves"), [(2, True), (60, False)])
-def test_the_host_asks_again_and_again_and_no_row_says_for_what(every, saves, name, tmp_path):
+@pytest.mark.parametrize(("first", "every", "saves"), [(10, 2, True), (10, 60, False), (50, 40, False)])
+def test_the_host_asks_again_and_again_and_no_row_says_for_what(first, every, saves, name, tmp_path):
     """It launches what waits for the collective when it has got the answer; an allocator asks now and then."""
 
     def step(program: Program, at: float) -> None:
         exchange(program, at)
         program.wait(7, 1, at + 8)
-        for begin in range(10, 92, every):
+        for begin in range(first, 92, every):
             program._call(name, at + begin, 0.5)
         program.launch(copy(at + 95, 1, stream=7), at + 93)
 
